@@ -1,0 +1,23 @@
+"""What the whole suite shares. Tests never use the developer's own record store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = "pytester"
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Each test has a state directory of its own, and no ``VEIL_*`` variable of the caller's."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("VEIL_"):
+            monkeypatch.delenv(name)
+    state = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("VEIL_STATE_DIR", str(state))
+    yield state

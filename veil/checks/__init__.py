@@ -1,0 +1,1 @@
+"""Parts that judge: one post-condition a file. Pure."""

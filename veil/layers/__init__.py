@@ -1,0 +1,1 @@
+"""Parts that wrap a launch: what changed, facts, environment; later sandbox, trace, preview."""

@@ -1,0 +1,190 @@
+"""What happened: streams, the end of the process, what the layers learned."""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+Ended = Literal["exited", "signaled", "timed_out", "spawn_failed"]
+Kind = Literal["file", "dir", "symlink", "fifo", "socket", "device"]
+Happened = Literal["created", "modified", "deleted", "renamed", "mode"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One captured stream: the first and the newest bytes, with true totals.
+
+    Attributes:
+        head: the first bytes (all of the stream unless truncated).
+        tail: the newest bytes after a gap; empty unless truncated.
+        total_bytes: bytes the command really wrote.
+        total_lines: lines it really wrote (a last line without newline counts).
+    """
+
+    head: bytes = b""
+    tail: bytes = b""
+    total_bytes: int = 0
+    total_lines: int = 0
+
+    @property
+    def dropped(self) -> int:
+        """Exact number of bytes dropped between head and tail."""
+        return self.total_bytes - len(self.head) - len(self.tail)
+
+    @property
+    def truncated(self) -> bool:
+        """True only when bytes were dropped."""
+        return self.dropped > 0
+
+    @property
+    def data(self) -> bytes:
+        """All bytes that were kept. When truncated, the gap is after ``len(head)`` bytes."""
+        return self.head + self.tail if self.tail else self.head
+
+    @cached_property
+    def binary(self) -> bool:
+        """True when the kept bytes are not text: a NUL byte, or more than a tenth is not UTF-8."""
+        data = self.data
+        if b"\0" in data:
+            return True
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            return self.lossy_characters * 10 > len(data)
+        return False
+
+    @cached_property
+    def lossy_characters(self) -> int:
+        """How many U+FFFD the text shows that the bytes did not spell (0 for valid UTF-8)."""
+        data = self.data
+        return data.decode("utf-8", "replace").count("\ufffd") - data.count(b"\xef\xbf\xbd")
+
+    @property
+    def text(self) -> str:
+        """All that was kept, as UTF-8 text; undecodable bytes become U+FFFD. Never raises.
+
+        The two halves are decoded apart, so that a cut never makes a false character.
+        """
+        if not self.tail:
+            return self.head.decode("utf-8", "replace")
+        return self.head.decode("utf-8", "replace") + self.tail.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Resource use of the command's own process and the children it waited for. Seconds, and bytes at the peak."""
+
+    user_seconds: float = 0.0
+    system_seconds: float = 0.0
+    max_rss_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one attempt ended.
+
+    Attributes:
+        ended: ``exited``, ``signaled``, ``timed_out`` or ``spawn_failed``.
+        exit: always an int: the code; 128+n after signal n; 124 at a timeout; 126/127 when it could not start.
+        signal: name such as ``SIGSEGV`` when it is known.
+        seconds: wall time.
+        left_running: processes of the tree that were still there when the command had ended.
+        survivors: ``none`` (looked and ended), ``kept`` (left on purpose), ``unknown`` (this platform cannot tell).
+        spawn_error: why it could not start.
+        cancelled: the caller cancelled it.
+    """
+
+    ended: Ended
+    exit: int
+    seconds: float = 0.0
+    stdout: Stream = field(default_factory=Stream)
+    stderr: Stream = field(default_factory=Stream)
+    signal: str | None = None
+    left_running: int = 0
+    survivors: Literal["none", "kept", "unknown"] = "none"
+    spawn_error: str | None = None
+    usage: Usage | None = None
+    cancelled: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Exited with 0."""
+        return self.ended == "exited" and self.exit == 0
+
+    @property
+    def timed_out(self) -> bool:
+        return self.ended == "timed_out"
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11; ``SIG<n>`` for a number this platform has no name for."""
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that changed. ``path`` is relative to the run's cwd, POSIX separators, surrogateescape.
+
+    ``old`` is the former path of a rename.
+    """
+
+    path: str
+    change: Happened
+    kind: Kind = "file"
+    old: str | None = None
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a path was when the run had ended. ``kind`` is ``None`` when nothing is there (lstat: a dangling symlink is
+    there). ``mode`` is the permission bits, ``size`` bytes."""
+
+    kind: Kind | None
+    size: int = 0
+    mode: int = 0
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one layer learned, or all of them merged.
+
+    Attributes:
+        changes: files changed; ``None`` when nobody looked or it could not be known.
+        source: how the changes are known (``git``, ``scan``, later ``trace``, ``overlay``); ``None`` when not known.
+        files: facts per path as the caller wrote it (wish ``Look``).
+        notes: JSON-ready extra fields for the result (``shared``, ``head``, ``secrets_env_scrubbed``,
+            ``effects_unavailable`` ...); a key present says something.
+    """
+
+    changes: tuple[Change, ...] | None = None
+    source: str | None = None
+    files: Mapping[str, Fact] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def merged(self, other: Findings) -> Findings:
+        """Both together; ``other`` wins where both speak."""
+        return Findings(
+            self.changes if other.changes is None else other.changes,
+            self.source if other.source is None else other.source,
+            {**self.files, **other.files},
+            {**self.notes, **other.notes},
+        )
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything seen of one run: the last attempt's outcome, the earlier attempts, the merged findings."""
+
+    outcome: Outcome
+    earlier: tuple[Outcome, ...] = ()
+    findings: Findings = field(default_factory=Findings)
+
+    @property
+    def attempts(self) -> int:
+        return len(self.earlier) + 1

@@ -1,0 +1,69 @@
+"""What is about to be done: can be shown without running anything."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from veil.model.command import LeftRunning, Limits, Request
+
+
+class Place(enum.IntEnum):
+    """The order in which layers are entered; they are left in reverse."""
+
+    PLACE = 1  #: where the run happens (preview clone, workspace)
+    GUARD = 2  #: environment, secrets
+    WATCH = 3  #: what changed, facts
+    CONFINE = 4  #: sandbox
+    TRACE = 5  #: syscall trace
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Allow, ask or deny, with the rules that led there."""
+
+    answer: Literal["allow", "ask", "deny"] = "allow"
+    rules: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    policy: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The request with the layers that grant it.
+
+    Attributes:
+        layers: names of the layers in the order they are entered.
+        looks: paths that the checks will ask about.
+        skipped: pairs of layer and reason for observers that cannot be granted here.
+    """
+
+    request: Request
+    layers: tuple[str, ...] = ()
+    looks: tuple[str, ...] = ()
+    decision: Decision = field(default_factory=Decision)
+    skipped: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the operating system is really asked to start. Layers wrap it; ``argv`` is never joined into a text.
+
+    Attributes:
+        env: the whole environment of the child.
+        tag: value that marks every process of the run in its environment (see ``veil.host.tree_of_processes``).
+        pass_fds: descriptors a confining layer must hand down.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes | None = None
+    limits: Limits = field(default_factory=Limits)
+    merge_stderr: bool = False
+    contain: bool = False
+    left_running: LeftRunning = "kill"
+    tag: str = ""
+    pass_fds: tuple[int, ...] = ()

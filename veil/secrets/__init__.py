@@ -1,0 +1,1 @@
+"""Parts that know what a secret looks like: names of variables, values in streams. Pure."""
