@@ -15,8 +15,10 @@ class Check(Protocol):
     name: str
 
     def parse(self, value: Any) -> Any:
-        """The expected value, validated and in its JSON-ready canonical form. Raises ``BadInput`` naming ``expect.<name>``
-        (before the command runs)."""
+        """The expected value, validated, in its JSON-ready canonical form.
+
+        Raises ``BadInput`` naming ``expect.<name>`` (before the command runs).
+        """
 
     def paths(self, expected: Any) -> tuple[str, ...]:
         """Paths that must be looked at when the command has ended (as the caller wrote them)."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from veil.model.outcome import Findings, Outcome
 from veil.model.plan import Launch, Place, Plan
 
-#: Yields the Launch to use, is sent the Outcome, returns its Findings. It is closed (GeneratorExit) when the run breaks.
+#: Yields the Launch to use, is sent the Outcome, returns its Findings. Closed (GeneratorExit) when the run breaks.
 Entered = Generator[Launch, Outcome, Findings]
 
 

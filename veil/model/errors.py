@@ -1,6 +1,6 @@
 """What veil raises. A failing command is data and raises nothing; these are refusals and bad input.
 
-Every error has a ``code`` (stable, for programs) and ``facts`` (the values behind the message); nobody parses a message.
+Every error has a ``code`` (stable, for programs) and ``facts`` (the values behind it); nobody parses a message.
 """
 
 from __future__ import annotations

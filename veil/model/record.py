@@ -68,12 +68,13 @@ def _outcome_of(data: dict[str, Any], streams: dict[str, bytes], prefix: str) ->
         found[name] = Stream(blob[:head], blob[head : head + tail], total, lines)
     usage = Usage(*data["usage"]) if "usage" in data else None
     kept = {k: v for k, v in data.items() if k not in ("stdout", "stderr", "usage")}
-    return Outcome(**kept, usage=usage, **found)
+    return Outcome(**kept, usage=usage, stdout=found["stdout"], stderr=found["stderr"])
 
 
 def to_data(record: Record) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """A record as JSON-ready data and its streams as bytes by name (``stdout``, ``stderr``, ``0.stdout`` ... for earlier
-    attempts). Names that are not UTF-8 keep their surrogate escapes (``json.dumps`` writes them as ``\\udcXX``)."""
+    """A record as JSON-ready data and its streams as bytes by name.
+
+    Names are ``stdout``, ``stderr``, and ``0.stdout`` ... for earlier attempts. Names that are not UTF-8 keep their surrogate escapes (``json.dumps`` writes them as ``\\udcXX``)."""
     seen = record.observation
     streams: dict[str, bytes] = {}
     for prefix, outcome in [("", seen.outcome), *((f"{n}.", o) for n, o in enumerate(seen.earlier))]:
