@@ -1,0 +1,115 @@
+"""What a test may ask of the machine.
+
+``@pytest.mark.needs("bubblewrap")`` (by habit ``NEEDS_BWRAP = pytest.mark.needs("bubblewrap")`` at the top of a file)
+skips a test where the machine cannot do it; the skip names what is missing and how to get it. With ``VEIL_CI=1`` the
+machine is meant to have everything: every skip, whatever made it, is then a failure. A test of another platform is no
+skip: ``@pytest.mark.linux`` and ``@pytest.mark.darwin`` deselect it elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+
+import pytest
+
+_STRICT = pytest.StashKey[bool]()
+_PLATFORMS = ("linux", "darwin")
+
+
+def _works(*argv: str) -> bool:
+    """The program is there and does its smallest job: an installed bwrap may be forbidden to make namespaces."""
+    if shutil.which(argv[0]) is None:
+        return False
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60).returncode == 0
+
+
+def _pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return True
+
+
+#: Capability: (probe, how to get it).
+CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
+    "bash": (lambda: _works("bash", "-c", ":"), "install bash"),
+    "bubblewrap": (
+        lambda: _works("bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--dev", "/dev", "true"),
+        "install bubblewrap, and allow user namespaces",
+    ),
+    "gcc": (lambda: _works("gcc", "--version"), "install gcc"),
+    "git": (lambda: _works("git", "--version"), "install git"),
+    "make": (lambda: _works("make", "--version"), "install make"),
+    "node": (lambda: _works("node", "--version"), "install nodejs"),
+    "pidfd": (_pidfd, "run on Linux 5.3 or newer"),
+    "root": (lambda: os.geteuid() == 0, "run the tests as root"),
+    "rsync": (lambda: _works("rsync", "--version"), "install rsync"),
+    "strace": (lambda: _works("strace", "-o", "/dev/null", "true"), "install strace, and allow ptrace"),
+    "user namespaces": (lambda: _works("unshare", "-Ur", "true"), "allow unprivileged user namespaces"),
+}
+
+
+@functools.cache
+def missing(capability: str) -> str | None:
+    """``None``, or one line that names the capability and how to get it."""
+    probe, remedy = CAPABILITIES[capability]
+    return None if probe() else f"needs {capability}: {remedy}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # read once and here: the fixture own_state takes every VEIL_* variable away while a test runs
+    config.stash[_STRICT] = os.environ.get("VEIL_CI") == "1"
+    config.addinivalue_line("markers", f"needs(*capabilities): of {', '.join(CAPABILITIES)}; skipped when missing")
+    for name in _PLATFORMS:
+        config.addinivalue_line("markers", f"{name}: a test of this platform; deselected on others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept, other = [], []
+    for item in items:
+        platforms = [name for name in _PLATFORMS if item.get_closest_marker(name)]
+        (other if platforms and sys.platform not in platforms else kept).append(item)
+        for mark in item.iter_markers("needs"):
+            unknown = [name for name in mark.args if name not in CAPABILITIES]
+            if unknown or not mark.args or mark.kwargs:
+                raise pytest.UsageError(f"{item.nodeid}: needs{mark.args}: known are {', '.join(CAPABILITIES)}")
+    if other:
+        config.hook.pytest_deselected(items=other)
+        items[:] = kept
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for capability in mark.args:
+            reason = missing(capability)
+            if reason is not None:
+                pytest.skip(reason)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    told = report.longrepr
+    return str(told[2] if isinstance(told, tuple) else told)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.CallInfo[None], None]:
+    made = yield
+    report: pytest.TestReport = made.get_result()  # type: ignore[attr-defined]
+    if item.config.stash[_STRICT] and report.skipped and not hasattr(report, "wasxfail"):
+        report.longrepr = f"VEIL_CI=1 allows no skip: {_reason(report)}"
+        report.outcome = "failed"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CallInfo[None], None]:
+    made = yield
+    report: pytest.CollectReport = made.get_result()  # type: ignore[attr-defined]
+    if collector.config.stash[_STRICT] and report.outcome == "skipped":
+        report.longrepr = f"VEIL_CI=1 allows no skip: {_reason(report)}"
+        report.outcome = "failed"
