@@ -71,7 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept, other = [], []
+    kept: list[pytest.Item] = []
+    other: list[pytest.Item] = []
     for item in items:
         platforms = [name for name in _PLATFORMS if item.get_closest_marker(name)]
         (other if platforms and sys.platform not in platforms else kept).append(item)
