@@ -74,7 +74,9 @@ def _outcome_of(data: dict[str, Any], streams: dict[str, bytes], prefix: str) ->
 def to_data(record: Record) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A record as JSON-ready data and its streams as bytes by name.
 
-    Names are ``stdout``, ``stderr``, and ``0.stdout`` ... for earlier attempts. Names that are not UTF-8 keep their surrogate escapes (``json.dumps`` writes them as ``\\udcXX``)."""
+    Streams are named ``stdout``, ``stderr``, and ``0.stdout`` ... for earlier attempts. Names that are not UTF-8 keep
+    their surrogate escapes (``json.dumps`` writes them as ``\\udcXX``).
+    """
     seen = record.observation
     streams: dict[str, bytes] = {}
     for prefix, outcome in [("", seen.outcome), *((f"{n}.", o) for n, o in enumerate(seen.earlier))]:

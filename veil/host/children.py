@@ -1,0 +1,213 @@
+"""Starting one command and ending all of it. Two kinds of child with one shape: plain, and owned by a supervisor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any, Protocol
+
+from veil.host import processes
+from veil.model.outcome import Usage
+from veil.model.plan import Launch
+
+#: How long SIGKILL may take to show (uninterruptible sleep) before the survivors are named (seconds).
+KILL_WAIT = 5.0
+
+
+class CannotStart(Exception):
+    """The operating system refused to start the program. ``exit`` is 126 or 127 as a shell would say."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.exit = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
+
+
+class Child(Protocol):
+    """One started command with everything that came of it."""
+
+    pid: int
+
+    def fileno(self) -> int:
+        """Readable once the command itself has ended."""
+
+    def has_ended(self) -> bool:
+        """Whether the command itself has ended. It stays unreaped, so that its group number cannot be recycled."""
+
+    def reap(self) -> tuple[int, Usage | None]:
+        """Return code as subprocess counts it (negative: signal) and resource use. Once, after it has ended."""
+
+    def others(self, *, thorough: bool) -> int:
+        """How many processes of the run are still alive beside the command itself."""
+
+    def send(self, signum: int) -> None:
+        """Signal every process of the run."""
+
+    def kill(self) -> int:
+        """SIGKILL until nobody is left; returns how many could not be ended."""
+
+    def leave(self) -> None:
+        """What is left is to live on (``left_running="keep"``)."""
+
+    def close(self) -> None:
+        """Let go of descriptors."""
+
+
+def start(launch: Launch, stdin: int, stdout: int, stderr: int) -> Child:
+    """Start the command of ``launch`` with these descriptors.
+
+    It gets a new session and process group and no other descriptor than those and ``launch.pass_fds``.
+
+    Raises:
+        CannotStart: the program is not there, not executable, or the arguments are too long.
+    """
+    # an ignored SIGCHLD makes the kernel throw exit codes away; the supervisor's own disposition is sane
+    if launch.contain or signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        from veil.host.supervised import SupervisedChild
+
+        return SupervisedChild(launch, stdin, stdout, stderr)
+    return PlainChild(launch, stdin, stdout, stderr)
+
+
+class PlainChild:
+    """A child of this process: process group, process tree and run tag are what is known of its kin."""
+
+    #: Set once by a process that veil owns (the command line): orphans of the run then come to it.
+    adopting = False
+
+    def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
+        self._tag = launch.tag
+        try:
+            self._popen = subprocess.Popen(
+                launch.argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=launch.cwd,
+                env=launch.env,
+                start_new_session=True,
+                pass_fds=launch.pass_fds,
+            )
+        except OSError as error:
+            raise CannotStart(error) from error
+        self.pid = self._popen.pid
+        self._watch = ExitWatch(self.pid)
+        # looked up late: a start time costs a read of /proc that a plain run never needs
+        self._root: processes.Process | None = None
+
+    def fileno(self) -> int:
+        return self._watch.fileno()
+
+    def has_ended(self) -> bool:
+        if hasattr(os, "waitid"):
+            try:
+                return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            except ChildProcessError:
+                return True
+        now = processes.look(self.pid)  # macOS before Python 3.13
+        return now is None or now.zombie
+
+    def reap(self) -> tuple[int, Usage | None]:
+        try:
+            _, status, used = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            from veil.model.errors import VeilError
+
+            self._popen.returncode = 0  # nothing is left to wait for
+            raise VeilError(
+                "another part of this program waited for the command's process, so its exit code is lost; "
+                "run it with contain=True",
+                code="child_stolen",
+                pid=self.pid,
+            ) from None
+        code = os.waitstatus_to_exitcode(status)
+        self._popen.returncode = code
+        scale = 1024 if processes.LINUX else 1
+        return code, Usage(used.ru_utime, used.ru_stime, used.ru_maxrss * scale)
+
+    def _members(self) -> list[processes.Process]:
+        if self._root is None:
+            # once reaped, whoever has this pid is a stranger: no start time may match
+            now = processes.look(self.pid) if self._popen.returncode is None else None
+            self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, -1.0, True)
+        below = os.getpid() if self.adopting else 0
+        found = processes.members(self._root, self._tag, below=below)
+        return [process for process in found if process.pid != self.pid]
+
+    def others(self, *, thorough: bool) -> int:
+        if not thorough and not self.adopting:
+            # only right once reaped: until then the dead leader itself answers
+            try:
+                os.killpg(self.pid, 0)
+            except ProcessLookupError:
+                return 0
+            except PermissionError:
+                pass  # somebody of another user is in the group
+        return len(self._members())
+
+    def send(self, signum: int) -> None:
+        kin = self._members()
+        if self._popen.returncode is None:
+            # unreaped, so the number is still ours; the group gets it in one stroke
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signum)
+        for process in kin:
+            if process.group != self.pid or self._popen.returncode is not None:
+                processes.send(process, signum)
+
+    def kill(self) -> int:
+        deadline = time.monotonic() + KILL_WAIT
+        while True:
+            kin = self._members()
+            if self._popen.returncode is None and not self.has_ended():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            elif not kin:
+                break
+            for process in kin:
+                processes.send(process, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return len(kin)
+            time.sleep(0.002)
+        if self.adopting:
+            processes.reap_adopted(spare=(self.pid,))
+        return 0
+
+    def leave(self) -> None:
+        """Nothing to do: a plain child's kin do not depend on this process."""
+
+    def close(self) -> None:
+        self._watch.close()
+
+
+class ExitWatch:
+    """A descriptor that is readable once a process has ended (pidfd, kqueue), or -1 where there is none (then poll)."""
+
+    def __init__(self, pid: int) -> None:
+        self._pidfd = -1
+        self._queue: Any = None
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):  # a kernel without it
+                self._pidfd = os.pidfd_open(pid)
+        elif sys.platform != "linux":
+            queue = select.kqueue()
+            try:
+                queue.control([select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)], 0)
+                self._queue = queue
+            except OSError:  # it ended before it could be watched
+                queue.close()
+
+    def fileno(self) -> int:
+        return self._pidfd if self._queue is None else int(self._queue.fileno())
+
+    def close(self) -> None:
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1

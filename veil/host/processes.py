@@ -1,0 +1,195 @@
+"""Who is alive: looking at processes and signalling them without ever hitting a recycled pid.
+
+Linux reads /proc itself (a scan at a timeout has to be quick and needs the environment of each process); other systems
+ask psutil.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+LINUX = sys.platform.startswith("linux")
+
+#: Name of the environment variable that marks every process of a run.
+TAG_VARIABLE = "VEIL_RUN"
+
+
+class Process(NamedTuple):
+    """One process as seen in one look. ``started`` is only good for comparing with itself (clock ticks or seconds)."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    started: float
+    zombie: bool
+
+
+def _parse_stat(pid: int, line: bytes) -> Process:
+    # the program name may hold spaces and brackets: fields are counted after the last ")"
+    fields = line[line.rindex(b")") + 2 :].split()
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), float(fields[19]), fields[0] in (b"Z", b"X"))
+
+
+def _read(path: str) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 1 << 20)
+    except OSError:  # gone between open and read, or not ours
+        return b""
+    finally:
+        os.close(fd)
+
+
+def look(pid: int) -> Process | None:
+    """One process, or ``None`` when there is none of this pid."""
+    if LINUX:
+        line = _read(f"/proc/{pid}/stat")
+        return _parse_stat(pid, line) if line else None
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            zombie = process.status() == psutil.STATUS_ZOMBIE
+            return Process(pid, process.ppid(), os.getpgid(pid), os.getsid(pid), process.create_time(), zombie)
+    except (psutil.Error, OSError):
+        return None
+
+
+def everyone() -> dict[int, Process]:
+    """Every process that can be seen, by pid."""
+    if LINUX:
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    else:
+        import psutil
+
+        pids = psutil.pids()
+    return {pid: process for pid in pids if (process := look(pid)) is not None}
+
+
+def tagged(pid: int, tag: str) -> bool:
+    """Whether the process carries the tag of a run in its environment (``False`` when that cannot be read)."""
+    if LINUX:
+        environment = _read(f"/proc/{pid}/environ")
+        at = environment.find(TAG_VARIABLE.encode() + b"=")
+        return at >= 0 and tag.encode() in environment[at:].split(b"\0", 1)[0]
+    import psutil
+
+    try:
+        return tag in psutil.Process(pid).environ().get(TAG_VARIABLE, "")
+    except (psutil.Error, OSError):
+        return False
+
+
+def send(process: Process, signum: int) -> bool:
+    """Signal exactly this process. ``False`` when it is gone or not ours to signal.
+
+    A pidfd is opened first and the identity looked at after: from then on the number cannot mean somebody else.
+    """
+    if hasattr(os, "pidfd_open"):
+        try:
+            handle = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            handle = -1  # a kernel without pidfd
+        if handle >= 0:
+            try:
+                now = look(process.pid)
+                if now is None or now.started != process.started:
+                    return False
+                signal.pidfd_send_signal(handle, signum)
+            except (ProcessLookupError, PermissionError):
+                return False
+            finally:
+                os.close(handle)
+            return True
+    now = look(process.pid)
+    if now is None or now.started != process.started:
+        return False
+    try:
+        os.kill(process.pid, signum)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def members(root: Process, tag: str = "", *, below: int = 0, spare: Iterable[int] = ()) -> list[Process]:
+    """Living processes of a run: the group and session of ``root``, its descendants, and whoever carries ``tag``.
+
+    Args:
+        root: the command's own process as it was seen at its start.
+        tag: run tag; empty looks at no environment.
+        below: pid of a process that adopts orphans of this run alone (a subreaper), 0 for none.
+        spare: pids (with all below them) that are never members.
+    """
+    seen = everyone()
+    mine = os.getpid()
+    spared = {mine, *spare}
+    children: dict[int, list[int]] = {}
+    for process in seen.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    recycled = root.pid in seen and seen[root.pid].started != root.started
+    found = set() if recycled else {root.pid} & seen.keys()
+    for process in seen.values():
+        if process.started < root.started or process.pid in found:
+            continue
+        # a group or session number stays reserved while one of its members lives, unless its leader came anew
+        if (not recycled and root.pid in (process.group, process.session)) or (tag and tagged(process.pid, tag)):
+            found.add(process.pid)
+    if below:
+        found.update(children.get(below, ()))
+    todo = [pid for pid in found if pid not in spared]
+    reached: set[int] = set()
+    while todo:
+        pid = todo.pop()
+        if pid not in reached and pid not in spared:
+            reached.add(pid)
+            todo.extend(children.get(pid, ()))
+    return [seen[pid] for pid in reached if not seen[pid].zombie]
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> bool:
+    """Make this process adopt its orphaned descendants (Linux). ``False`` where there is no such thing."""
+    if not LINUX:
+        return False
+    pr_set_child_subreaper = 36
+    return bool(_libc().prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0)
+
+
+def reap_adopted(spare: Iterable[int] = ()) -> None:
+    """Collect orphans that ended under a subreaper, leaving the direct children named in ``spare`` to their owners."""
+    keep = set(spare)
+    for process in everyone().values():
+        if process.parent == os.getpid() and process.zombie and process.pid not in keep:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process.pid, os.WNOHANG)
+
+
+def identity(pid: int) -> str:
+    """Opaque text that tells this process from a later one of the same pid; empty when it is gone."""
+    process = look(pid)
+    if process is None:
+        return ""
+    boot = ""
+    if LINUX:
+        with contextlib.suppress(OSError):
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}:{process.started:.6f}"

@@ -1,0 +1,142 @@
+"""A command owned by a supervisor process of its own: nothing of it survives, whatever it did."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from veil.host.children import KILL_WAIT, CannotStart
+from veil.model.errors import VeilError
+from veil.model.outcome import Usage
+from veil.model.plan import Launch
+
+_PROGRAM = str(Path(__file__).with_name("supervisor.py"))
+
+
+class SupervisedChild:
+    """See ``veil.host.supervisor`` for what the other side does. One thread at a time."""
+
+    def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
+        self._control, theirs = socket.socketpair()
+        self._buffer = b""
+        self._ending: tuple[int, Usage | None] | None = None
+        try:
+            self._supervisor = subprocess.Popen(
+                # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of the
+                # command's own text can match
+                [sys.executable, "-I", "-S", "-B", _PROGRAM, str(theirs.fileno())],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                pass_fds=(theirs.fileno(), *launch.pass_fds),
+                cwd="/",
+                env={},
+            )
+        except BaseException:
+            self._control.close()
+            raise
+        finally:
+            theirs.close()
+        order = {
+            "argv": list(launch.argv),
+            "env": dict(launch.env),
+            "cwd": launch.cwd,
+            "pass_fds": list(launch.pass_fds),
+        }
+        try:
+            self._order(order)
+            answer = self._answer("pid", "errno")
+        except BaseException:
+            self.close()
+            raise
+        if "errno" in answer:
+            self.close()
+            raise CannotStart(OSError(answer["errno"], answer["text"]))
+        self.pid: int = answer["pid"]
+
+    def fileno(self) -> int:
+        return self._control.fileno()
+
+    def _order(self, order: dict[str, Any]) -> None:
+        try:
+            self._control.sendall(json.dumps(order).encode() + b"\n")
+        except OSError as error:
+            raise self._lost() from error
+
+    def _lost(self) -> VeilError:
+        return VeilError(
+            "the supervisor process of this run is gone (killed from outside?), so how the command ended is not known",
+            code="supervisor_lost",
+            pid=self._supervisor.pid,
+        )
+
+    def _buffered(self, *keys: str) -> dict[str, Any] | None:
+        """An answer that has already come and holds one of ``keys``; the end of the command is noted on the way."""
+        while b"\n" in self._buffer:
+            line, self._buffer = self._buffer.split(b"\n", 1)
+            data: dict[str, Any] = json.loads(line)
+            if "status" in data:
+                self._ending = (os.waitstatus_to_exitcode(data["status"]), Usage(*data["usage"]))
+            if any(key in data for key in keys):
+                return data
+        return None
+
+    def _answer(self, *keys: str) -> dict[str, Any]:
+        """The next answer that holds one of ``keys``."""
+        while True:
+            if (data := self._buffered(*keys)) is not None:
+                return data
+            try:
+                more = self._control.recv(1 << 16)
+            except OSError as error:
+                raise self._lost() from error
+            if not more:
+                raise self._lost()
+            self._buffer += more
+
+    def has_ended(self) -> bool:
+        if self._ending is None and self._buffered("status") is None and self._ending is None:
+            poll = select.poll()
+            poll.register(self._control, select.POLLIN)
+            if poll.poll(0):
+                self._answer("status")
+        return self._ending is not None
+
+    def reap(self) -> tuple[int, Usage | None]:
+        if self._ending is None:
+            self._answer("status")
+        assert self._ending is not None
+        return self._ending
+
+    def others(self, *, thorough: bool) -> int:
+        self._order({"count": True})
+        return int(self._answer("others")["others"])
+
+    def send(self, signum: int) -> None:
+        self._order({"send": signum})
+
+    def kill(self) -> int:
+        self._order({"kill": True})
+        return int(self._answer("others")["others"])
+
+    def leave(self) -> None:
+        """Let the supervisor go and what is left below it live on."""
+        with contextlib.suppress(VeilError):
+            self._order({"leave": True})
+
+    def close(self) -> None:
+        """The closed socket ends the supervisor, and with it whatever is left."""
+        self._control.close()
+        try:
+            self._supervisor.wait(KILL_WAIT + 1)
+        except subprocess.TimeoutExpired:
+            # it hangs in a kill of something uninterruptible; it will end by itself when that does
+            self._supervisor.returncode = 0
