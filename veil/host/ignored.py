@@ -1,0 +1,77 @@
+"""Which paths git ignores, also where repositories lie within repositories."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+
+from veil.host import git
+from veil.host.pictures import Tree
+from veil.host.repository import find
+from veil.host.tree import signature
+
+
+def ignored_paths(tree: Tree, asked: Mapping[str, bool], nested: Collection[str]) -> set[str]:
+    """Those of ``asked`` (path below the root -> is a folder) that git ignores and does not track.
+
+    Each path is judged by the innermost of the ``nested`` repositories it lies in, and that one, as a whole, by the
+    repository around it. Raises ``GitFailed``.
+    """
+    groups: dict[str, list[str]] = {}
+    for path in asked:
+        groups.setdefault(_owner(path, nested), []).append(path)
+    found: set[str] = set()
+    for folder, members in groups.items():
+        if folder and _is_ignored_repository(tree, folder, nested):
+            found.update(members)
+            continue
+        links: dict[str, bool] = {}
+        # a pattern for folders only matches a folder that is gone when the question ends with a slash
+        named = {p + "/" if asked[p] else p: p for p in members if not _behind_link(tree, p, links)}
+        found.update(named[p] for p in _ask(tree, folder, list(named)))
+    return found
+
+
+def _owner(path: str, nested: Collection[str]) -> str:
+    """The innermost nested repository that ``path`` lies in, or ``""`` for the work tree itself."""
+    at = path
+    while nested and (at := at.rpartition("/")[0]):
+        if at in nested:
+            return at
+    return ""
+
+
+def _is_ignored_repository(tree: Tree, folder: str, nested: Collection[str]) -> bool:
+    while folder:
+        owner = _owner(folder, nested)
+        if _ask(tree, owner, [folder]):
+            return True
+        folder = owner
+    return False
+
+
+def _behind_link(tree: Tree, path: str, known: dict[str, bool]) -> bool:
+    """Whether a folder above ``path`` is no folder any more: git refuses to be asked about such a path."""
+    above = path.rpartition("/")[0]
+    if not above:
+        return False
+    if above not in known:
+        try:
+            sig = signature(os.path.join(tree.root, above))
+        except OSError as error:
+            raise git.GitFailed(f"{above}: {error.strerror}") from error
+        known[above] = (sig is not None and not stat.S_ISDIR(sig[0])) or _behind_link(tree, above, known)
+    return known[above]
+
+
+def _ask(tree: Tree, folder: str, paths: list[str]) -> set[str]:
+    assert tree.repository is not None
+    if not folder:
+        return git.ignored(tree.repository, paths)
+    top = os.path.join(tree.root, folder)
+    inner = find(top)
+    if inner is None or inner.root != top:
+        return set()  # the nested repository is gone, and what it ignored with it
+    cut = len(folder) + 1
+    return {f"{folder}/{path}" for path in git.ignored(inner, [path[cut:] for path in paths])}

@@ -1,0 +1,98 @@
+"""Tells which files a run changed: takes its turn in the tree, a picture before, a picture after."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from veil.host import locks, pictures
+from veil.host.changes import compare
+from veil.host.tree import TreeUnknown
+from veil.layers.base import Entered
+from veil.model.command import Effects
+from veil.model.outcome import Findings
+from veil.model.plan import Launch, Place, Plan
+
+
+class EffectsLayer:
+    """Grants ``Effects``. Fails open: what could not be known is ``None`` with the reason, never an empty list.
+
+    Notes that it may leave: ``effects_unavailable`` (reason), ``shared`` (``True`` or ``"unknown"``: others may have
+    worked in the tree meanwhile), ``head``/``branch``/``stash`` (``{"before", "after"}`` when git's moved),
+    ``effects_gaps`` (what was not looked at), ``ignored_changed`` (``{"total", "first"}``: changed files that git
+    ignores), ``ignored_unseen`` (``True``: nobody looked at ignored files).
+
+    Args:
+        lock_directory: where lock files go (made with mode 0700); ``None``: no turns are taken.
+        wait_seconds: how long a run waits for its turn before it goes ahead.
+        own_paths: absolute paths of veil's own that are never reported.
+        git_first: tracked files beyond which git is asked instead of scanning.
+    """
+
+    name = "effects"
+    place = Place.WATCH
+    needed = False
+
+    def __init__(
+        self,
+        lock_directory: Path | None,
+        wait_seconds: float = 2.0,
+        own_paths: tuple[str, ...] = (),
+        git_first: int = pictures.GIT_FIRST,
+    ) -> None:
+        self.lock_directory = lock_directory
+        self.wait_seconds = wait_seconds
+        own = own_paths if lock_directory is None else (*own_paths, str(lock_directory))
+        self.own_paths = tuple(os.path.realpath(path) for path in own)
+        self.git_first = git_first
+
+    def unavailable(self, wish: object, plan: Plan) -> str | None:
+        return None
+
+    def mark_job(self, cwd: str) -> locks.Job:
+        """Let runs in the tree of ``cwd`` know of a background job until the handle is closed. Never raises."""
+        try:
+            return locks.mark_job(self.lock_directory, pictures.locate(cwd).root)
+        except TreeUnknown:
+            return locks.Job(None, -1)
+
+    def enter(self, wish: object, launch: Launch, plan: Plan) -> Entered:
+        ignored = isinstance(wish, Effects) and wish.ignored
+        try:
+            tree = pictures.locate(launch.cwd, self.own_paths)
+        except TreeUnknown as error:
+            yield launch
+            return _unknown(error, False)
+        window = locks.enter(self.lock_directory, tree.root, self.wait_seconds)
+        try:
+            try:
+                before = pictures.first(tree, ignored=ignored, git_first=self.git_first)
+            except TreeUnknown as error:
+                yield launch
+                return _unknown(error, window.leave())
+            yield launch
+            return _told(tree, before, ignored, window)
+        finally:
+            window.leave()
+
+
+def _told(tree: pictures.Tree, before: pictures.Picture, ignored: bool, window: locks.Window) -> Findings:
+    try:
+        told = compare(tree, before, pictures.second(tree, before), ignored=ignored)
+    except TreeUnknown as error:
+        return _unknown(error, window.leave())
+    notes = told.notes
+    shared = window.leave()
+    if shared:
+        notes["shared"] = shared
+    if before.how == "git":
+        notes["ignored_unseen"] = True
+    return Findings(told.changes, before.how, notes=notes)
+
+
+def _unknown(error: TreeUnknown, shared: locks.Shared) -> Findings:
+    notes: dict[str, Any] = {"effects_unavailable": str(error)}
+    if shared:
+        notes["shared"] = shared
+    return Findings(notes=notes)
