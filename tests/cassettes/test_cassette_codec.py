@@ -173,7 +173,9 @@ def test_what_a_reviewer_reads() -> None:
         '  "ended": "exited",\n'
         '  "exit": 0,\n'
         '  "expect": [["exit", 0]],\n'
-        '  "judged": [{"check": "exit", "expected": 0, "got": 0, "message": "exit is 0", "status": "passed"}],\n'
+        '  "judged": [\n'
+        '    {"check": "exit", "expected": 0, "got": 0, "message": "exit is 0", "status": "passed"}\n'
+        "  ],\n"
         '  "shell": ["/bin/bash", "-c"],\n'
         '  "source": "scan",\n'
         '  "stdout": "3f3b4c70b7f5ed2f2a4ff8ad0c5dbbd9",\n'

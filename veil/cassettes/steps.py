@@ -211,11 +211,15 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Header:
-    """Attributes: profile, profile_version: the determinism profile of the children (``inherit`` and 0 for none).
-    workspace: where it starts. format: version of the file."""
+    """What holds for all steps.
+
+    Attributes:
+        profile, profile_version: the determinism profile of the children.
+        workspace: where it starts. format: version of the file.
+    """
 
     profile: str = "inherit"
-    profile_version: int = 0
+    profile_version: int = 1
     workspace: Workspace = field(default_factory=Workspace)
     format: int = FORMAT
 

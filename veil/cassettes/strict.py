@@ -12,7 +12,8 @@ from veil.cassettes.errors import CassetteDamaged
 
 _T = TypeVar("_T")
 _UNSEEN = re.compile(f"[{UNSEEN}]")
-#: A value that fits into this many columns stands on one line, so that a changed row is a changed line.
+#: A value that fits into this many columns stands on one line; a list of objects has a line per object, so that a
+#: changed row is a changed line.
 WIDTH = 160
 
 
@@ -32,7 +33,9 @@ def _text(value: Any) -> str:
 
 def _shown(value: Any, indent: int, used: int) -> str:
     flat = _text(value)
-    if indent + used + len(flat) <= WIDTH or not isinstance(value, (dict, list, tuple)) or not value:
+    table = isinstance(value, (list, tuple)) and any(isinstance(item, dict) for item in value)
+    fits = indent + used + len(flat) <= WIDTH and not table
+    if fits or not isinstance(value, (dict, list, tuple)) or not value:
         return flat
     pad = " " * (indent + 2)
     if isinstance(value, dict):
