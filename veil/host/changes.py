@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from veil.host import git
+from veil.host.git_index import Entry
 from veil.host.ignored import ignored_paths
 from veil.host.judging import Candidate, judge
 from veil.host.pictures import Picture, Tree, lies_in
@@ -81,10 +82,17 @@ def _scanned(before: Picture, after: Picture) -> list[Candidate]:
             sig = each.before
             if entry is None or sig is None or entry.absent:
                 continue
-            # what git itself takes as proof of a clean file, and older than the index: not racy
-            same = entry.size == sig[1] and entry.mtime_ns == sig[2] < written and _same_type(entry.mode, sig[0])
-            each.clean = entry if same else None
+            if _known_clean(entry, sig, written):
+                each.clean = entry
     return found
+
+
+def _known_clean(entry: Entry, sig: Signature, written_ns: int) -> bool:
+    """Whether the index proves that git knew the file to be clean: looked at since its last change, and not so soon
+    before the index was written that a later change could bear the same time (unless the ctime is the same too)."""
+    if entry.size != sig[1] or entry.mtime_ns != sig[2] or not _same_type(entry.mode, sig[0]):
+        return False
+    return sig[2] < written_ns or entry.ctime_ns == sig[3]
 
 
 def _same_type(git_mode: int, mode: int) -> bool:
@@ -103,6 +111,7 @@ def _told_by_git(tree: Tree, before: Picture, after: Picture) -> list[Candidate]
         except git.GitFailed as error:
             raise TreeUnknown(f"git could not compare the commits before and after: {error}") from error
     nested = before.scan.nested | after.scan.nested
+    came = _Arrivals(tree, before.taken_ns - 2 * TICK_NS)
     found: list[Candidate] = []
     for path in names - nested:
         if tree.is_own(path):
@@ -112,13 +121,35 @@ def _told_by_git(tree: Tree, before: Picture, after: Picture) -> list[Candidate]
             new = _now(tree, path)
         each = Candidate(path, old, new)
         if old is None and path not in before.listed:
-            if not _complete_from_index(each, before) and new is not None and new[3] < before.taken_ns - 2 * TICK_NS:
+            if not _complete_from_index(each, before) and new is not None and not came.since(path, new):
                 continue  # it was there before, ignored then
         elif path in before.listed and before.index is not None and before.index.entries is not None:
             each.tracked = path in before.index.entries
         if each.before != each.after or path in before.scan.digests:
             found.append(each)
     return found
+
+
+class _Arrivals:
+    """Whether a path came to its place in the run: its own ctime moved, or that of a folder it was carried in."""
+
+    def __init__(self, tree: Tree, start_ns: int) -> None:
+        self._tree = tree
+        self._start_ns = start_ns
+        self._folders: dict[str, bool] = {"": False}
+
+    def since(self, path: str, sig: Signature) -> bool:
+        return sig[3] >= self._start_ns or self._moved(path.rpartition("/")[0])
+
+    def _moved(self, folder: str) -> bool:
+        if folder not in self._folders:
+            try:
+                sig = signature(os.path.join(self._tree.root, folder))
+            except OSError as error:
+                raise TreeUnknown(f"{folder}: {error.strerror}") from error
+            here = sig is None or sig[3] >= self._start_ns
+            self._folders[folder] = here or self._moved(folder.rpartition("/")[0])
+        return self._folders[folder]
 
 
 def _now(tree: Tree, path: str) -> Signature | None:

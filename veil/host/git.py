@@ -11,7 +11,7 @@ from veil.host.git_index import Index
 from veil.host.repository import Repository, read_file, ref
 
 #: Seconds one internal call may take.
-CALL_SECONDS = 10.0
+CALL_SECONDS = 5.0
 
 #: Settings that could start a program or change an answer, set to their harmless value for every internal call.
 _HARDENED = (

@@ -19,6 +19,7 @@ class Entry:
     mode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     oid: bytes
     absent: bool = False
@@ -72,7 +73,7 @@ class Index:
         name = b""
         for _ in range(self.count):
             start = at
-            _, _, mtime, mtime_ns, _, inode, mode, _, _, length = _FIXED.unpack_from(data, at)
+            ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, _, _, length = _FIXED.unpack_from(data, at)
             oid = data[at + 40 : at + 40 + size]
             at += 40 + size
             flags = int.from_bytes(data[at : at + 2], "big")
@@ -92,9 +93,8 @@ class Index:
                 name = data[at:end]
                 # padded with 1 to 8 NUL bytes to a multiple of eight
                 at = start + ((end - start + 8) & ~7)
-            found[os.fsdecode(name)] = Entry(
-                mode, length, mtime * 1_000_000_000 + mtime_ns, inode, oid, bool(extended & 0x6000)
-            )
+            stamps = (mtime * 1_000_000_000 + mtime_ns, ctime * 1_000_000_000 + ctime_ns)
+            found[os.fsdecode(name)] = Entry(mode, length, *stamps, inode, oid, bool(extended & 0x6000))
         return found
 
 
@@ -113,8 +113,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def read_index(path: str, oid_size: int = 20) -> Index:
     """The index at ``path``; an empty one when there is none. Raises ``OSError`` when it cannot be read."""
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "rb") as stream:
-            written = os.fstat(stream.fileno()).st_mtime_ns
-            return Index(stream.read(), written, oid_size)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return Index(oid_size=oid_size)
+    try:
+        found = os.fstat(descriptor)
+        parts = []
+        while block := os.read(descriptor, found.st_size + 1):
+            parts.append(block)
+        return Index(b"".join(parts), found.st_mtime_ns, oid_size)
+    finally:
+        os.close(descriptor)

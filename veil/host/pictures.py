@@ -35,12 +35,13 @@ def lies_in(path: str, folders: Collection[str]) -> bool:
 @dataclass(frozen=True)
 class Tree:
     """Attributes: cwd, root: absolute, links resolved; the run is in ``cwd``, the pictures are of ``root``.
-    own: paths below the root that are never reported."""
+    own: paths below the root that are never reported. most: entries that a picture of it may have."""
 
     cwd: str
     root: str
     repository: Repository | None
     own: frozenset[str] = frozenset()
+    most: int = MAX_ENTRIES
 
     def is_own(self, path: str) -> bool:
         """Whether ``path`` (below the root) is one of ``own`` or lies below one."""
@@ -64,7 +65,7 @@ class Picture:
     listed: frozenset[str] = frozenset()
 
 
-def locate(cwd: str, own_paths: tuple[str, ...] = ()) -> Tree:
+def locate(cwd: str, own_paths: tuple[str, ...] = (), most: int = MAX_ENTRIES) -> Tree:
     """The tree that a run in ``cwd`` is watched in: the git top level, else ``cwd`` itself.
 
     ``own_paths``: absolute, links resolved. Raises ``TreeUnknown``.
@@ -76,7 +77,7 @@ def locate(cwd: str, own_paths: tuple[str, ...] = ()) -> Tree:
     root = real if repository is None else repository.root
     prefix = root if root.endswith("/") else root + "/"
     own = frozenset(path[len(prefix) :] for path in own_paths if path.startswith(prefix))
-    return Tree(real, root, repository, own)
+    return Tree(real, root, repository, own, most)
 
 
 #: cwd -> its real path and the device and inode that both led to.
@@ -102,9 +103,39 @@ def _resolved(path: str) -> str:
     return resolved
 
 
+def narrowed(tree: Tree) -> Tree | None:
+    """The tree cut down to the working directory, when that is not all of it. git is not asked there."""
+    if tree.cwd == tree.root:
+        return None
+    prefix = tree.cwd[len(tree.root.rstrip("/")) + 1 :] + "/"
+    own = frozenset(p[len(prefix) :] for p in tree.own if p.startswith(prefix))
+    return Tree(tree.cwd, tree.cwd, None, own, tree.most)
+
+
+#: Root and way -> why it was too much, and until when nobody tries again.
+_hopeless: dict[tuple[str, bool], tuple[str, float]] = {}
+#: Seconds for which a tree that was too much to look at is not tried again: each try costs seconds.
+HOPELESS_SECONDS = 300.0
+
+
 def first(tree: Tree, *, ignored: bool = False, git_first: int = GIT_FIRST) -> Picture:
     """The picture before the run. ``ignored``: what git ignores counts too, so it must be a scan.
-    ``git_first``: tracked files beyond which git is asked. Raises ``TreeUnknown``."""
+    ``git_first``: tracked files beyond which git is asked. Raises ``TreeUnknown`` (``TooMuch`` beyond the bounds, and
+    then at once for the next minutes)."""
+    if _hopeless:
+        why, until = _hopeless.get((tree.root, ignored), ("", 0.0))
+        if time.monotonic() < until:
+            raise TooMuch(why)
+    try:
+        return _first(tree, ignored, git_first)
+    except TooMuch as error:
+        if len(_hopeless) >= 256:
+            _hopeless.clear()
+        _hopeless[tree.root, ignored] = (str(error), time.monotonic() + HOPELESS_SECONDS)
+        raise
+
+
+def _first(tree: Tree, ignored: bool, git_first: int) -> Picture:
     picture = Picture("scan", time.time_ns())
     if tree.repository is not None:
         try:
@@ -116,7 +147,7 @@ def first(tree: Tree, *, ignored: bool = False, git_first: int = GIT_FIRST) -> P
     if index is not None and not ignored and index.readable:
         if index.count <= git_first:
             try:
-                _take_scan(tree, picture, SCAN_FIRST_ENTRIES if git_first else 0)
+                _take_scan(tree, picture, min(SCAN_FIRST_ENTRIES, tree.most))
                 return picture
             except TooMuch:
                 picture.scan = Scan()
@@ -124,7 +155,7 @@ def first(tree: Tree, *, ignored: bool = False, git_first: int = GIT_FIRST) -> P
             return _take_status(tree, picture, index)
         except git.GitFailed:
             picture.scan = Scan()
-    _take_scan(tree, picture, MAX_ENTRIES)
+    _take_scan(tree, picture, tree.most)
     return picture
 
 
@@ -137,7 +168,7 @@ def second(tree: Tree, before: Picture) -> Picture:
         except git.GitFailed:
             picture.head = None
     if before.how == "scan":
-        scan(tree.root, skip=tree.own, into=picture.scan)
+        scan(tree.root, skip=tree.own, limit=tree.most, into=picture.scan)
         return picture
     assert tree.repository is not None
     try:
@@ -158,8 +189,8 @@ def _take_status(tree: Tree, picture: Picture, index: Index) -> Picture:
     picture.how, picture.index = "git", index
     picture.listed = frozenset(p for p in told.listed if not tree.is_own(p)) if tree.own else told.listed
     entries = picture.scan.entries
-    if len(picture.listed) > MAX_ENTRIES:
-        raise TreeUnknown(f"git lists more than {MAX_ENTRIES} files as changed or untracked")
+    if len(picture.listed) > tree.most:
+        raise TooMuch(f"git lists more than {tree.most} files as changed or untracked")
     for path in picture.listed:
         try:
             sig = signature(os.path.join(tree.root, path))
@@ -170,7 +201,7 @@ def _take_status(tree: Tree, picture: Picture, index: Index) -> Picture:
             entries[path] = sig
     for folder in told.nested:
         picture.scan.nested.add(folder)
-        scan(tree.root, under=folder, skip=tree.own, into=picture.scan)
+        scan(tree.root, under=folder, skip=tree.own, limit=tree.most, into=picture.scan)
     if coarse_clock():
         hash_racy(tree.root, picture.scan, picture.taken_ns)
     return picture

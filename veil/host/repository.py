@@ -66,11 +66,15 @@ def read_file(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as stream:
-        try:
-            return stream.read()
-        except OSError:  # a folder opens but does not read
-            return None
+    try:
+        parts = []
+        while block := os.read(descriptor, 1 << 16):
+            parts.append(block)
+        return b"".join(parts)
+    except OSError:  # a folder opens but does not read
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def ref(repository: Repository, name: str, depth: int = 5) -> str | None:

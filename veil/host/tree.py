@@ -18,7 +18,7 @@ Signature = tuple[int, int, int, int, int, int]
 #: A picture holds at most this many entries: two walks of so many take about a second.
 MAX_ENTRIES = 200_000
 #: ... and takes at most this many seconds (a network file system can be slow with few entries).
-MAX_SECONDS = 10.0
+MAX_SECONDS = 5.0
 #: The tick that time stamps can lag behind on kernels without multigrain time stamps (jiffies of 1 to 10 ms).
 TICK_NS = 10_000_000
 #: Fresh files hashed at most at a first picture on such kernels, and the largest that is.
@@ -169,11 +169,15 @@ def digest(path: str, prefix: bytes = b"", algorithm: str = "sha1") -> bytes | N
     try:
         # never wait at a fifo that took the place of a file, never follow a link
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return None
-            while block := stream.read(1 << 20):
-                state.update(block)
     except OSError:
         return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        while block := os.read(descriptor, 1 << 20):
+            state.update(block)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     return state.digest()

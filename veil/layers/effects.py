@@ -8,7 +8,7 @@ from typing import Any
 
 from veil.host import locks, pictures
 from veil.host.changes import compare
-from veil.host.tree import TreeUnknown
+from veil.host.tree import MAX_ENTRIES, TooMuch, TreeUnknown
 from veil.layers.base import Entered
 from veil.model.command import Effects
 from veil.model.outcome import Findings
@@ -28,6 +28,7 @@ class EffectsLayer:
         wait_seconds: how long a run waits for its turn before it goes ahead.
         own_paths: absolute paths of veil's own that are never reported.
         git_first: tracked files beyond which git is asked instead of scanning.
+        most_entries: files and folders beyond which the changes of a tree are given up as unknown.
     """
 
     name = "effects"
@@ -40,12 +41,14 @@ class EffectsLayer:
         wait_seconds: float = 2.0,
         own_paths: tuple[str, ...] = (),
         git_first: int = pictures.GIT_FIRST,
+        most_entries: int = MAX_ENTRIES,
     ) -> None:
         self.lock_directory = lock_directory
         self.wait_seconds = wait_seconds
         own = own_paths if lock_directory is None else (*own_paths, str(lock_directory))
         self.own_paths = tuple(os.path.realpath(path) for path in own)
         self.git_first = git_first
+        self.most_entries = most_entries
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         return None
@@ -60,14 +63,14 @@ class EffectsLayer:
     def enter(self, wish: object, launch: Launch, plan: Plan) -> Entered:
         ignored = isinstance(wish, Effects) and wish.ignored
         try:
-            tree = pictures.locate(launch.cwd, self.own_paths)
+            tree = pictures.locate(launch.cwd, self.own_paths, self.most_entries)
         except TreeUnknown as error:
             yield launch
             return _unknown(error, False)
         window = locks.enter(self.lock_directory, tree.root, self.wait_seconds)
         try:
             try:
-                before = pictures.first(tree, ignored=ignored, git_first=self.git_first)
+                tree, before = self._first(tree, ignored)
             except TreeUnknown as error:
                 yield launch
                 return _unknown(error, window.leave())
@@ -75,6 +78,18 @@ class EffectsLayer:
             return _told(tree, before, ignored, window)
         finally:
             window.leave()
+
+    def _first(self, tree: pictures.Tree, ignored: bool) -> tuple[pictures.Tree, pictures.Picture]:
+        """The first picture; of the working directory alone when the tree around it is too much to look at."""
+        try:
+            return tree, pictures.first(tree, ignored=ignored, git_first=self.git_first)
+        except TooMuch as error:
+            smaller = pictures.narrowed(tree)
+            if smaller is None:
+                raise
+            before = pictures.first(smaller, ignored=ignored)
+            before.scan.gaps[".."] = f"only the working directory was looked at: {error}"
+            return smaller, before
 
 
 def _told(tree: pictures.Tree, before: pictures.Picture, ignored: bool, window: locks.Window) -> Findings:
