@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from veil.model.outcome import Stream
+from veil.model.outcome import Piece, Stream
 
 #: How far the kept tail may overshoot before it is cut back, so that trimming is rare (bytes).
 _SLACK = 1 << 20
@@ -18,20 +18,6 @@ class Filter(Protocol):
     def feed(self, data: bytes) -> bytes: ...
 
     def finish(self) -> bytes: ...
-
-
-class Piece(NamedTuple):
-    """What a cursor read gives.
-
-    Attributes:
-        data: bytes from the cursor on (what is still kept of them).
-        cursor: where to read on (bytes since the start of the stream).
-        gap: bytes between the cursor asked for and ``data`` were dropped.
-    """
-
-    data: bytes
-    cursor: int
-    gap: bool
 
 
 class Ring:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -126,8 +127,10 @@ class PlainChild:
             ) from None
         code = os.waitstatus_to_exitcode(status)
         self._popen.returncode = code
+        # a child starts out with this process's memory: below its peak the command's own cannot be told
+        known = used.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         scale = 1024 if processes.LINUX else 1
-        return code, Usage(used.ru_utime, used.ru_stime, used.ru_maxrss * scale)
+        return code, Usage(used.ru_utime, used.ru_stime, used.ru_maxrss * scale if known else 0)
 
     def _members(self) -> list[processes.Process]:
         if self._root is None:

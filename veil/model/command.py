@@ -85,7 +85,7 @@ class Request:
     Attributes:
         expect: pairs of check name and its parsed expected value, in the order given.
         merge_stderr: one stream in true order (both land in stdout).
-        redact: known secret values are replaced before anything is kept.
+        redact: known secret values are replaced before anything is kept; ``secrets`` are further values.
         contain: a supervisor process owns the tree; nothing of it survives, whatever it did.
         left_running: what happens to processes still there when the command itself has ended.
     """
@@ -99,6 +99,7 @@ class Request:
     no_store: bool = False
     merge_stderr: bool = False
     redact: bool = False
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     contain: bool = False
     background: bool = False
     left_running: LeftRunning = "kill"

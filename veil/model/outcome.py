@@ -6,7 +6,7 @@ import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Ended = Literal["exited", "signaled", "timed_out", "spawn_failed"]
 Kind = Literal["file", "dir", "symlink", "fifo", "socket", "device"]
@@ -73,9 +73,41 @@ class Stream:
         return self.head.decode("utf-8", "replace") + self.tail.decode("utf-8", "replace")
 
 
+class Piece(NamedTuple):
+    """What a cursor read gives.
+
+    Attributes:
+        data: bytes from the cursor on (what is still kept of them).
+        cursor: where to read on (bytes since the start of the stream).
+        gap: bytes between the cursor asked for and ``data`` were dropped.
+    """
+
+    data: bytes
+    cursor: int
+    gap: bool
+
+
+def read_from(stream: Stream, cursor: int) -> Piece:
+    """Bytes of an ended stream from ``cursor`` on; a piece ends at the gap of a truncated one."""
+    head, tail, total = stream.head, stream.tail, stream.total_bytes
+    start = total - len(tail)
+    if cursor >= total:
+        return Piece(b"", total, False)
+    if cursor < len(head):
+        data = head[cursor:]
+        return Piece(data, cursor + len(data), False)
+    gap = cursor < start
+    return Piece(tail[max(cursor, start) - start :], total, gap)
+
+
 @dataclass(frozen=True)
 class Usage:
-    """Resource use of the command's own process and the children it waited for. Seconds, and bytes at the peak."""
+    """Resource use of the command's own process and the children it waited for.
+
+    Attributes:
+        max_rss_bytes: peak memory of the largest process; 0 when it is not known (a small program's peak hides below
+            that of the process which started it).
+    """
 
     user_seconds: float = 0.0
     system_seconds: float = 0.0

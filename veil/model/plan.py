@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from veil.model.command import LeftRunning, Limits, Request
+from veil.model.outcome import Findings, Outcome
 
 
 class Place(enum.IntEnum):
@@ -67,3 +68,22 @@ class Launch:
     left_running: LeftRunning = "kill"
     tag: str = ""
     pass_fds: tuple[int, ...] = ()
+
+
+#: One layer applied to its wish: wraps a launch, is sent the outcome, returns findings.
+Wrap = Callable[[Launch], Generator[Launch, Outcome, Findings]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an executor is given.
+
+    Attributes:
+        outer: entered once around all attempts (``PLACE``, ``GUARD``, ``WATCH``), outermost first.
+        inner: entered anew for each attempt (``CONFINE``, ``TRACE``).
+    """
+
+    plan: Plan
+    launch: Launch
+    outer: tuple[Wrap, ...] = ()
+    inner: tuple[Wrap, ...] = ()

@@ -1,0 +1,84 @@
+"""veil runs a command and gives back data.
+
+    import veil
+    result = veil.run("make -j2", expect={"exit": 0})
+    result.ok, result.view, result.files_changed, result.assert_ok
+
+Importing it costs little: what a run needs is imported by the first run.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform == "win32":
+    raise ImportError("veil runs on Linux and macOS; Windows has no process groups or signals that it could stand on")
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veil.api import Detail, Handle, Logs, RunOptions, arun, detail, kill, logs, run, runs, start
+    from veil.asking import UnknownOption
+    from veil.model.errors import BadInput, CommandFailed, NotFound, Refused, StoreFailed, VeilError
+    from veil.model.outcome import Change
+    from veil.model.record import Record
+    from veil.model.verdict import Judgement, Verdict
+    from veil.result import Result
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    **dict.fromkeys(
+        ("Detail", "Handle", "Logs", "RunOptions", "arun", "detail", "kill", "logs", "run", "runs", "start"), "veil.api"
+    ),
+    "UnknownOption": "veil.asking",
+    **dict.fromkeys(
+        ("BadInput", "CommandFailed", "NotFound", "Refused", "StoreFailed", "VeilError"), "veil.model.errors"
+    ),
+    "Change": "veil.model.outcome",
+    "Record": "veil.model.record",
+    **dict.fromkeys(("Judgement", "Verdict"), "veil.model.verdict"),
+    "Result": "veil.result",
+}
+
+__all__ = [
+    "BadInput",
+    "Change",
+    "CommandFailed",
+    "Detail",
+    "Handle",
+    "Judgement",
+    "Logs",
+    "NotFound",
+    "Record",
+    "Refused",
+    "Result",
+    "RunOptions",
+    "StoreFailed",
+    "UnknownOption",
+    "VeilError",
+    "Verdict",
+    "__version__",
+    "arun",
+    "detail",
+    "kill",
+    "logs",
+    "run",
+    "runs",
+    "start",
+]
+
+
+def __getattr__(name: str) -> object:
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'veil' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(where), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

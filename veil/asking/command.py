@@ -1,0 +1,100 @@
+"""The command of a request: argv or shell text, working directory, environment, standard input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from veil.model.command import Command
+from veil.model.errors import BadInput
+from veil.settings import Settings
+
+
+def command_of(command: object, said: Mapping[str, Any], settings: Settings) -> Command:
+    cwd = _cwd(said.get("cwd"))
+    env = _env(said.get("env"))
+    stdin = said.get("stdin")
+    if isinstance(stdin, str):
+        stdin = stdin.encode("utf-8", "surrogateescape")
+    elif stdin is not None and not isinstance(stdin, (bytes, bytearray, memoryview)):
+        raise BadInput("stdin", stdin, "text or bytes")
+    stdin = None if stdin is None else bytes(stdin)
+    if isinstance(command, str):
+        if not command.strip():
+            raise BadInput("command", command, "a shell text that is not blank, or an argv")
+        if "\0" in command:
+            raise BadInput("command", command, "a text without NUL")
+        shell = _shell(said.get("shell"), settings)
+        return Command((shell, "-c", command), cwd, command, env, stdin)
+    if "shell" in said:
+        raise BadInput("shell", said["shell"], "nothing when the command is an argv (an argv uses no shell)")
+    return Command(_argv(command), cwd, None, env, stdin)
+
+
+def _argv(command: object) -> tuple[str, ...]:
+    if isinstance(command, (bytes, bytearray)) or not isinstance(command, Sequence):
+        raise BadInput("command", command, "a shell text or a sequence of arguments")
+    argv = []
+    for at, word in enumerate(command):
+        try:
+            text = os.fsdecode(word)
+        except TypeError:
+            raise BadInput(f"command[{at}]", word, "text, bytes or a path") from None
+        if "\0" in text:
+            raise BadInput(f"command[{at}]", word, "an argument without NUL")
+        argv.append(text)
+    if not argv or not argv[0].strip():
+        raise BadInput("command", command, "an argv whose first element names a program")
+    return tuple(argv)
+
+
+def _cwd(value: object) -> str:
+    if value is None:
+        return os.getcwd()
+    try:
+        path = os.path.abspath(os.fsdecode(value))  # type: ignore[arg-type]  # the TypeError is the check
+    except TypeError:
+        raise BadInput("cwd", value, "a path") from None
+    if "\0" in path or not os.path.isdir(path):
+        raise BadInput("cwd", value, "a folder that exists")
+    return path
+
+
+def _env(value: object) -> tuple[tuple[str, str | None], ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise BadInput("env", value, "a mapping of names to text, or to None to take a name away")
+    pairs: list[tuple[str, str | None]] = []
+    for name, text in value.items():
+        if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+            raise BadInput("env", name, "names that are not empty and hold neither '=' nor NUL")
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise BadInput(f"env[{name!r}]", type(text).__name__, "text without NUL, or None to take the name away")
+        pairs.append((name, text))
+    return tuple(sorted(pairs, key=lambda pair: pair[0]))
+
+
+def _shell(value: object, settings: Settings) -> str:
+    if value is None:
+        return settings.shell or usual_shell(os.environ.get("PATH", os.defpath))
+    try:
+        name = os.fsdecode(value)  # type: ignore[arg-type]  # the TypeError is the check
+    except TypeError:
+        raise BadInput("shell", value, "the path or name of a shell") from None
+    import shutil
+
+    found = shutil.which(name)
+    if found is None:
+        raise BadInput("shell", value, "an executable that can be found")
+    return found
+
+
+@lru_cache(maxsize=8)
+def usual_shell(path: str) -> str:
+    """bash where there is one (agents write bash; under dash ``&>`` silently backgrounds), else sh."""
+    import shutil
+
+    return shutil.which("bash", path=path) or shutil.which("bash", path=os.defpath) or "/bin/sh"

@@ -1,0 +1,214 @@
+"""Background runs: a foreground run that has not been waited for, on one thread of its own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from veil import pipeline
+from veil.host.orders import Controls, Orders
+from veil.kit import Kit
+from veil.model.command import Request
+from veil.model.errors import NotFound, Refused
+from veil.model.outcome import Piece, read_from
+from veil.model.record import Record
+from veil.model.verdict import Verdict
+
+
+class Beside(Protocol):
+    """Tells runs in the same tree of a background run until it is closed."""
+
+    def close(self) -> None: ...
+
+
+class Job:
+    """One background run. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        kit: Kit,
+        request: Request,
+        environment: Mapping[str, str],
+        mark: Callable[[str], Beside],
+        listener: Callable[[str, bytes], None] | None = None,
+    ) -> None:
+        self._kit = kit
+        self._orders = Orders()
+        self._mark = mark
+        self._controls = Controls(listener=listener, orders=self._orders)
+        self._started = threading.Event()
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+        self._begun: pipeline.Begun
+        self._killed: str | None = None
+        self.record: Record
+        self.began = time.monotonic()
+        self.ended = 0.0
+        # a daemon thread: the interpreter's end must not wait for a server that never stops; see Jobs.close
+        self._thread = threading.Thread(
+            target=self._live, args=(request, environment), name="veil-background", daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def _live(self, request: Request, environment: Mapping[str, str]) -> None:
+        try:
+            with_mark = self._mark(request.command.cwd)
+            try:
+                self._begin(request, environment)
+                self._started.set()
+                seen = self._begun.running.wait()
+            finally:
+                with_mark.close()
+            self.ended = time.monotonic()
+            status = "killed" if self._killed is not None else "exited"
+            final = pipeline.draft(self._begun, seen, Verdict(), status)
+            store = self._kit.memory if self.record.stored == "memory-only" else self._kit.store
+            self.record = store.update(
+                replace(final, id=self.record.id, stored=self.record.stored, why_memory=self.record.why_memory)
+            )
+        except BaseException as error:  # handed to whoever waits; this thread has nobody to raise to
+            self._error = error
+            self.ended = self.ended or time.monotonic()
+        finally:
+            self._started.set()
+            self._done.set()
+            self._orders.close()
+
+    def _begin(self, request: Request, environment: Mapping[str, str]) -> None:
+        self._begun = pipeline.begin(self._kit, request, environment, self._controls)
+        store = self._kit.memory if request.no_store else self._kit.store
+        try:
+            self.record = store.reserve(pipeline.draft(self._begun, pipeline.UNENDED, Verdict(), "running"))
+        except BaseException:
+            self._orders.cancel()
+            self._begun.running.wait()
+            raise
+        self.began = time.monotonic()
+
+    @property
+    def pid(self) -> int | None:
+        return self._begun.running.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._done.is_set()
+
+    def read(self, stream: str, cursor: int) -> Piece:
+        """Output from a byte cursor on."""
+        if self.alive or self._error is not None:
+            return self._begun.running.read(stream, cursor)
+        return read_from(getattr(self.record.observation.outcome, stream), cursor)
+
+    def totals(self, stream: str) -> tuple[int, int]:
+        """Bytes and lines so far."""
+        return self._begun.running.totals(stream)
+
+    def kill(self, signum: int = signal.SIGTERM) -> bool:
+        """Signal the whole tree; ``False`` when it had already ended. Does not wait."""
+        if not self.alive:
+            return False
+        self._killed = self._killed or signal.Signals(signum).name
+        self._orders.send(signum)
+        return True
+
+    def wait(self, timeout: float | None = None) -> Record | None:
+        """Its record once it has ended, or ``None`` after ``timeout`` seconds. Raises what went wrong inside veil."""
+        if not self._done.wait(timeout):
+            return None
+        if self._error is not None:
+            raise self._error
+        return self.record
+
+
+class Jobs:
+    """The background runs that this process owns."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._starting = 0
+        self._lock = threading.Lock()
+        self._hooked = False
+        self._owner = os.getpid()
+
+    def start(
+        self,
+        kit: Kit,
+        request: Request,
+        environment: Mapping[str, str],
+        mark: Callable[[str], Beside],
+        listener: Callable[[str, bytes], None] | None = None,
+    ) -> Job:
+        """Begin a background run.
+
+        Raises:
+            Refused: as many are alive as may be (code ``too_many_background``).
+        """
+        with self._lock:
+            live = sum(job.alive for job in self._jobs.values()) + self._starting
+            if live >= kit.max_background:
+                raise Refused(
+                    f"{live} background runs are alive, which is the limit; end one, or raise VEIL_MAX_BG_PROCS",
+                    code="too_many_background",
+                    alive=self._alive(),
+                    limit=kit.max_background,
+                )
+            self._starting += 1
+            if not self._hooked:
+                atexit.register(self.close)
+                self._hooked = True
+        try:
+            job = Job(kit, request, environment, mark, listener)
+        finally:
+            with self._lock:
+                self._starting -= 1
+        with self._lock:
+            self._forget_ended()
+            self._jobs[job.record.id] = job
+        return job
+
+    def _forget_ended(self) -> None:
+        """Jobs that have ended are found in the store; only some of the newest stay here for quick polling."""
+        ended = [name for name, job in self._jobs.items() if not job.alive]
+        for name in ended[:-32]:
+            del self._jobs[name]
+
+    def get(self, id: str) -> Job | None:
+        with self._lock:
+            return self._jobs.get(id)
+
+    def alive(self) -> list[str]:
+        """Ids of the live ones, oldest first."""
+        with self._lock:
+            return self._alive()
+
+    def _alive(self) -> list[str]:
+        return [name for name, job in self._jobs.items() if job.alive]
+
+    def only(self) -> Job:
+        """The one that is alive. Raises ``NotFound`` naming the live ones unless there is exactly one."""
+        alive = self.alive()
+        job = self.get(alive[0]) if len(alive) == 1 else None
+        if job is None:
+            raise NotFound("a single live background run", alive)
+        return job
+
+    def close(self) -> None:
+        """End all of them and wait until their records are kept."""
+        if os.getpid() != self._owner:
+            return  # a fork inherits the book but neither the threads nor the children
+        with self._lock:
+            jobs = [job for job in self._jobs.values() if job.alive]
+        for job in jobs:
+            job.kill(signal.SIGTERM)
+        for job in jobs:
+            job.wait()

@@ -1,0 +1,226 @@
+"""What the Python API gives back of one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from veil.model.outcome import Change, Ended
+from veil.model.record import Record
+from veil.model.verdict import Verdict
+from veil.present.reply import advice_for, reply, view_of
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run as data. Frozen; ``to_dict()`` is the JSON view.
+
+    Attributes:
+        record: everything that was kept, in full.
+    """
+
+    record: Record
+
+    @property
+    def id(self) -> str:
+        """``cmdN`` in the store, ``memN`` when nothing went to disk."""
+        return self.record.id
+
+    @property
+    def command(self) -> str:
+        """Copy-pasteable text of the command."""
+        return self.record.command
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.record.argv
+
+    @property
+    def cwd(self) -> str:
+        return self.record.cwd
+
+    @property
+    def exit(self) -> int:
+        """The command's code; 128+n after signal n; 124 at a timeout; 126 or 127 when it could not start."""
+        return self.record.observation.outcome.exit
+
+    @property
+    def ended(self) -> Ended:
+        """``exited``, ``signaled``, ``timed_out`` or ``spawn_failed``."""
+        return self.record.observation.outcome.ended
+
+    @property
+    def signal(self) -> str | None:
+        """Name of the signal it died by, when that is known."""
+        return self.record.observation.outcome.signal
+
+    @property
+    def ok(self) -> bool:
+        """Exited with 0. Says nothing of ``expect``: see ``assert_ok``."""
+        return self.record.observation.outcome.ok
+
+    @property
+    def timed_out(self) -> bool:
+        return self.record.observation.outcome.timed_out
+
+    @property
+    def ms(self) -> int:
+        """Wall time of the last attempt in milliseconds."""
+        return round(self.record.observation.outcome.seconds * 1000)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the last attempt in seconds."""
+        return self.record.observation.outcome.seconds
+
+    @property
+    def attempts(self) -> int:
+        return self.record.observation.attempts
+
+    @property
+    def stdout(self) -> str:
+        """All that was kept, as UTF-8 text; undecodable bytes became U+FFFD."""
+        return self.record.observation.outcome.stdout.text
+
+    @property
+    def stderr(self) -> str:
+        """All that was kept, as UTF-8 text; undecodable bytes became U+FFFD."""
+        return self.record.observation.outcome.stderr.text
+
+    @property
+    def stdout_bytes(self) -> bytes:
+        """All bytes that were kept."""
+        return self.record.observation.outcome.stdout.data
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        """All bytes that were kept."""
+        return self.record.observation.outcome.stderr.data
+
+    @property
+    def stdout_lines(self) -> int:
+        """Lines really written, whatever was kept."""
+        return self.record.observation.outcome.stdout.total_lines
+
+    @property
+    def stderr_lines(self) -> int:
+        """Lines really written, whatever was kept."""
+        return self.record.observation.outcome.stderr.total_lines
+
+    @property
+    def stdout_truncated(self) -> bool:
+        """True only when bytes were dropped."""
+        return self.record.observation.outcome.stdout.truncated
+
+    @property
+    def stderr_truncated(self) -> bool:
+        """True only when bytes were dropped."""
+        return self.record.observation.outcome.stderr.truncated
+
+    @property
+    def stdout_total_bytes(self) -> int:
+        """Bytes really written, whatever was kept."""
+        return self.record.observation.outcome.stdout.total_bytes
+
+    @property
+    def stderr_total_bytes(self) -> int:
+        """Bytes really written, whatever was kept."""
+        return self.record.observation.outcome.stderr.total_bytes
+
+    @property
+    def stdout_binary(self) -> bool:
+        return self.record.observation.outcome.stdout.binary
+
+    @property
+    def stderr_binary(self) -> bool:
+        return self.record.observation.outcome.stderr.binary
+
+    @cached_property
+    def view(self) -> str:
+        """The condensed text of both streams, stdout first, fit for a context window."""
+        texts = [view_of(self.record, name).text for name in ("stdout", "stderr")]
+        return "\n".join(text.rstrip("\n") for text in texts if text)
+
+    @property
+    def files_changed(self) -> list[Change]:
+        """Every file that changed.
+
+        Empty when nothing did, when nobody looked (``effects_source`` is ``None``), or when it could not be known
+        (``effects_unavailable`` says why).
+        """
+        return list(self.record.observation.findings.changes or ())
+
+    def _paths(self, *words: str) -> list[str]:
+        return sorted(change.path for change in self.files_changed if change.change in words)
+
+    @property
+    def created(self) -> list[str]:
+        return self._paths("created")
+
+    @property
+    def modified(self) -> list[str]:
+        """Paths whose content changed."""
+        return self._paths("modified")
+
+    @property
+    def deleted(self) -> list[str]:
+        return self._paths("deleted")
+
+    @property
+    def effects_source(self) -> str | None:
+        """How the changes are known (``git``, ``scan``); ``None`` when they are not."""
+        return self.record.observation.findings.source
+
+    @property
+    def effects_unavailable(self) -> str | None:
+        """Why it is not known which files changed."""
+        return self.record.observation.findings.notes.get("effects_unavailable")
+
+    @property
+    def shared(self) -> bool | str:
+        """Others may have worked in the same tree meanwhile, so a change may be theirs."""
+        shared: bool | str = self.record.observation.findings.notes.get("shared", False)
+        return shared
+
+    @property
+    def left_running(self) -> int:
+        """Processes that were still there when the command itself had ended."""
+        return self.record.observation.outcome.left_running
+
+    @property
+    def survivors(self) -> str:
+        """``none``, ``kept`` (on purpose) or ``unknown``."""
+        return self.record.observation.outcome.survivors
+
+    @property
+    def verdict(self) -> Verdict:
+        """Each post-condition judged."""
+        return self.record.verdict
+
+    @property
+    def assert_ok(self) -> bool | None:
+        """True: every post-condition holds. False: one does not. None: none was asked, or one is inconclusive."""
+        return self.record.verdict.ok
+
+    @property
+    def assertions_failed(self) -> list[dict[str, Any]]:
+        return [judgement.to_dict() for judgement in self.record.verdict.failed]
+
+    @property
+    def assertions_inconclusive(self) -> list[dict[str, Any]]:
+        return [judgement.to_dict() for judgement in self.record.verdict.inconclusive]
+
+    @property
+    def stored(self) -> str:
+        """``disk`` or ``memory-only``."""
+        return self.record.stored
+
+    @property
+    def advice(self) -> str | None:
+        """At most one thing worth doing next."""
+        return advice_for(self.record)
+
+    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
+        """The JSON view. A field is present only when it says something; ``full`` shows the streams uncondensed."""
+        return reply(self.record, full=full)
