@@ -1,0 +1,126 @@
+"""Which variables go and which stay."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veil.secrets.names import carries_secret, is_secret_name, is_secret_value, passwords_in
+
+GOES = """
+AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_PROFILE
+AWS_SHARED_CREDENTIALS_FILE AWS_CONTAINER_AUTHORIZATION_TOKEN GITHUB_TOKEN GITHUB_PAT GH_TOKEN GH_ENTERPRISE_TOKEN
+AZURE_DEVOPS_EXT_PAT MY_PAT NPM_TOKEN NODE_AUTH_TOKEN npm_config__auth npm_config_//registry.npmjs.org/:_authToken
+npm_config__authToken npm_config__password PYPI_PASSWORD TWINE_PASSWORD DATABASE_URL TEST_DATABASE_URL DATABASE_URI
+POSTGRES_URL MONGODB_URI REDIS_URL CLOUDAMQP_URL CONNECTION_STRING AZURE_STORAGE_CONNECTION_STRING PGPASSWORD
+MYSQL_PWD MYSQL_ROOT_PASSWORD DB_PASS SMTP_PASS SSHPASS SSH_PRIVATE_KEY SSH_KEY DEPLOY_KEY SLACK_WEBHOOK_URL
+SLACK_WEBHOOK DISCORD_WEBHOOK_URL SLACK_BOT_TOKEN OPENAI_API_KEY ANTHROPIC_API_KEY GEMINI_API_KEY
+CLAUDE_CODE_OAUTH_TOKEN HF_TOKEN HUGGING_FACE_HUB_TOKEN WANDB_API_KEY DOCKER_AUTH_CONFIG DOCKER_PASSWORD
+CI_JOB_TOKEN CI_REGISTRY_PASSWORD ACTIONS_RUNTIME_TOKEN ACTIONS_ID_TOKEN_REQUEST_TOKEN SENTRY_DSN SENTRY_AUTH_TOKEN
+STRIPE_SECRET_KEY STRIPE_KEY TWILIO_AUTH_TOKEN SENDGRID_API_KEY DATADOG_API_KEY DD_API_KEY DD_APP_KEY VAULT_TOKEN
+VAULT_SECRET_ID TF_VAR_db_password TF_TOKEN_app_terraform_io ARM_CLIENT_SECRET AZURE_CLIENT_SECRET
+GOOGLE_CREDENTIALS GOOGLE_APPLICATION_CREDENTIALS GCP_SA_KEY FIREBASE_TOKEN NETRC JWT_SECRET SECRET_KEY
+SECRET_KEY_BASE DJANGO_SECRET_KEY RAILS_MASTER_KEY APP_KEY ENCRYPTION_KEY SIGNING_KEY COOKIE_SECRET SESSION_COOKIE
+ERLANG_COOKIE BASIC_AUTH REDISCLI_AUTH HTTP_AUTHORIZATION RSYNC_PASSWORD RESTIC_PASSWORD BORG_PASSPHRASE
+GPG_PASSPHRASE KEY_PASSPHRASE API_KEY API_KEY_2 APIKEY MYAPIKEY DBPASSWORD MYTOKEN TOKEN PASSWORD SECRET
+ACCESS_TOKEN REFRESH_TOKEN BEARER_TOKEN githubToken clientSecret dbPassword apiKey ApiKey STORAGE_ACCOUNT_KEY
+AZURE_STORAGE_SAS_TOKEN AZURE_STORAGE_KEY ALGOLIA_ADMIN_KEY ALICLOUD_ACCESS_KEY_ID HOMEBREW_GITHUB_API_TOKEN
+COVERALLS_REPO_TOKEN CODECOV_TOKEN SNYK_TOKEN SONAR_TOKEN LINEAR_API_KEY OP_SERVICE_ACCOUNT_TOKEN OP_SESSION_my
+BW_SESSION WALLET_MNEMONIC AUTH_SALT TLS_KEY SSL_KEY API_KEYS ACCESS_KEYS API_TOKENS github-token github.token
+DB_PASSWORD_PROD TOKEN_GITHUB CARGO_REGISTRY_TOKEN GITLAB_PRIVATE_TOKEN CLOUDFLARE_API_TOKEN
+"""
+
+STAYS = """
+KEYBOARD_LAYOUT KEYBOARD_TYPE TOKENIZERS_PARALLELISM TOKENIZER_PATH TOKENIZE_INPUT MONKEY MONKEYPATCH PASSWD_FILE
+POSTGRES_PASSWORD_FILE KEYMAP KEYTIMEOUT XKB_DEFAULT_LAYOUT XKB_DEFAULT_OPTIONS XKB_CONFIG_ROOT SSH_AUTH_SOCK
+SSH_AGENT_PID SSH_CONNECTION SSH_CLIENT SSH_TTY SSH_ASKPASS SUDO_ASKPASS GIT_ASKPASS GPG_TTY GPG_AGENT_INFO PATH
+HOME LANG LC_ALL PWD OLDPWD INIT_CWD HISTKEYWORDS HISTFILE HISTSIZE AUTHOR GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL
+GIT_COMMITTER_NAME OAUTHLIB_INSECURE_TRANSPORT OAUTHLIB_RELAX_TOKEN_SCOPE COLORTERM TERM TERM_SESSION_ID
+DBUS_SESSION_BUS_ADDRESS XDG_SESSION_ID XDG_SESSION_TYPE SESSION_MANAGER DESKTOP_SESSION KEYWORDS KEYSTORE_PATH
+TURKEY DONKEY HOCKEY_TEAM WHISKEY MAX_TOKENS OPENAI_MAX_TOKENS CLAUDE_CODE_MAX_OUTPUT_TOKENS MAX_THINKING_TOKENS
+NUM_TOKENS TOKEN_LIMIT TOKEN_COUNT TOKEN_BUDGET OAUTH_TOKEN_URL TOKEN_ENDPOINT TOKEN_TTL ACCESS_TOKEN_EXPIRY
+PASSWORD_MIN_LENGTH PASSWORD_POLICY SECRET_NAME SECRETS_DIR SSH_KEY_PATH SSL_KEY_FILE SSL_CERT_FILE KEY_TYPE
+KEY_LENGTH KEY_VAULT_NAME PUBLIC_KEY SSH_PUBLIC_KEY PRIMARY_KEY CACHE_KEY SORT_KEY COMPOSE_KEY AUTHORIZED_KEYS
+GPG_KEY_ID GIT_CONFIG_KEY_0 GIT_CONFIG_VALUE_0 GIT_CONFIG_COUNT KUBECONFIG AWS_REGION AWS_DEFAULT_REGION
+AWS_EC2_METADATA_DISABLED AWS_PAGER PASSWORD_STORE_DIR SKIP_TOKEN_CHECK NO_PASSWORD DISABLE_AUTH USE_AUTH
+ENABLE_SECRET_SCANNING CREDENTIAL_HELPER BYPASS COMPASS_HOME PASSENGER_APP_ENV SURPASS PATCH PATTERN DISPATCH
+XAUTHORITY AUTH_URL AUTH_PROVIDER SECRETARY SECRETION ACCESSIBILITY PYTHONHASHSEED RANDOM_SEED JAVA_HOME NODE_ENV
+EDITOR SHELL USER LOGNAME DISPLAY TZ CI GITHUB_ACTIONS GITHUB_SHA GITHUB_REPOSITORY RUNNER_TEMP VIRTUAL_ENV
+CONDA_PREFIX LD_LIBRARY_PATH PKG_CONFIG_PATH CFLAGS npm_config_registry npm_config_cache tokenCount maxTokens
+keyboardLayout HOTKEY_MAP TMPDIR PIP_INDEX_URL HTTP_PROXY NO_PROXY ACTIONS_ID_TOKEN_REQUEST_URL SALT_HOME
+COOKIECUTTER_CONFIG PASS_COUNT AUTHENTICATE BASE_URL VEIL_STATE_DIR _
+"""
+
+GO, STAY = GOES.split(), STAYS.split()
+
+
+def test_the_tables_are_long_enough_to_mean_something() -> None:
+    assert len(set(GO)) >= 80
+    assert len(set(STAY)) >= 80
+    assert not set(GO) & set(STAY)
+
+
+@pytest.mark.parametrize("name", GO)
+def test_goes(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_scrub_06_stays(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", [name for name in GO + STAY if name.isupper()])
+def test_case_does_not_matter(name: str) -> None:
+    assert is_secret_name(name) == is_secret_name(name.lower()) == is_secret_name(name.title())
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_name_and_value_is_judged(name: str, value: str) -> None:
+    assert is_secret_value(name, value) == (is_secret_name(name) or carries_secret(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "postgres://app:s3cr3t@db.internal:5432/app",
+        "https://user:token@pypi.example.org/simple",
+        "http://me:p@ss@proxy:3128",
+        "redis://:hunter2hunter2@cache:6379/0",
+        "Server=db;User Id=sa;Password=Pa55w0rd;",
+        "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=abc123==;EndpointSuffix=core",
+        "jdbc:postgresql://db/app?user=app&password=s3cr3t",
+        "https://ghp_" + "a1B2" * 9 + "@github.com/x/y",
+        "AUTHORIZATION: basic eC1hY2Nlc3MtdG9rZW46Z2hz",
+    ],
+)
+def test_a_value_with_a_password_goes_under_any_name(value: str) -> None:
+    assert is_secret_value("SOME_SETTING", value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "https://pypi.org/simple",
+        "http://proxy:3128",
+        "postgres://localhost:5432/app",
+        "git@github.com:org/repo.git",
+        "ssh://git@github.com:22/org/repo.git",
+        "https://registry.npmjs.org/@scope/pkg",
+        "/usr/bin:/bin",
+        "password=$PASSWORD",
+        "sqlite:///app.db",
+        "\\u@\\h:\\w\\$ ",
+        "0123456789abcdef0123456789abcdef01234567",
+    ],
+)
+def test_an_ordinary_value_stays(value: str) -> None:
+    assert not is_secret_value("SOME_SETTING", value)
+
+
+def test_passwords_are_taken_out_of_their_frame() -> None:
+    assert "p%40ss" in passwords_in("db://u:p%40ss@h/x")
+    assert "p@ss" in passwords_in("db://u:p%40ss@h/x")
+    assert passwords_in("a=b;Password=hunter22;c") == ["hunter22", "hunter22"]
