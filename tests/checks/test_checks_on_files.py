@@ -90,17 +90,31 @@ def test_unknown_changes_are_inconclusive_with_their_reason() -> None:
 
 
 def test_fx_06_what_git_ignores_is_not_claimed_either_way() -> None:
-    said = Changed().judge(["out.log"], seen("a.py", source="git"))
+    noted = {"ignored_changed": {"total": 1, "first": ["out.log"]}}
+    said = Changed().judge(["out.log"], seen("a.py", source="scan", **noted))
     assert said.status == "inconclusive"
-    assert "ignores" in said.message
-    assert changed(["out.log"], seen(source="git", effects_ignored=["out.log"])) == "inconclusive"
-    assert changed(["out.log"], seen(source="git", effects_ignored=[])) == "failed"
-    assert changed(["out.log"], seen("out.log", source="git")) == "passed"
-    wild = Changed().judge(["*.log"], seen("a.py", source="git"))
+    assert "git ignores" in said.message
+    assert changed(["*.log"], seen(**noted)) == "inconclusive"
+    assert changed(["other.log"], seen(**noted)) == "failed"
+    assert changed(["other.log"], seen(ignored_changed={"total": 99, "first": ["out.log"]})) == "inconclusive"
+    assert changed(["out.log"], seen("out.log")) == "passed"
+    assert "1 changed that git ignores" in Changed().judge(True, seen(**noted)).message
+
+
+def test_fx_06_where_ignored_files_were_not_looked_at() -> None:
+    blind = seen("a.py", source="git", ignored_unseen=True)
+    assert changed(["out.log"], blind) == "inconclusive"
+    assert changed(["a.py"], blind) == "passed"
+    wild = Changed().judge(["*.log"], blind)
     assert wild.status == "failed"
-    assert "ignores" in wild.message
+    assert "not looked at" in wild.message
     assert "ignores" not in Changed().judge(["*.log"], seen("a.py")).message
-    assert Changed().paths(["out.log", "*.log", "./a/b"]) == ("out.log", "a/b")
+
+
+def test_a_gap_hides_what_lies_in_it() -> None:
+    gapped = seen("a.py", effects_gaps=["mnt: another file system", "and 3 more"])
+    assert changed(["mnt/x"], gapped) == "inconclusive"
+    assert changed(["mntx"], gapped) == "failed"
 
 
 def test_changes_of_a_neighbour_prove_nothing() -> None:

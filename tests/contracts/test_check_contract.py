@@ -140,7 +140,8 @@ findings = st.builds(
     source=st.sampled_from([None, "git", "scan"]),
     files=st.dictionaries(names, st.builds(Fact, st.sampled_from([None, "file", "symlink"]))),
     notes=st.dictionaries(
-        st.sampled_from(["shared", "effects_unavailable", "effects_ignored"]), st.text() | st.just([])
+        st.sampled_from(["shared", "effects_unavailable", "ignored_changed", "ignored_unseen", "effects_gaps"]),
+        st.text() | st.sampled_from([[], True, {}, ["a: gone", 3], {"total": "x", "first": ["a", 1]}, {"first": None}]),
     ),
 )
 

@@ -11,8 +11,9 @@ from veil.model.verdict import Judgement
 class Check(Protocol):
     """One post-condition. Pure: it judges an observation and looks at nothing else."""
 
-    #: Key in the ``expect`` dict.
-    name: str
+    @property
+    def name(self) -> str:
+        """Key in the ``expect`` dict."""
 
     def parse(self, value: Any) -> Any:
         """The expected value, validated, in its JSON-ready canonical form.
