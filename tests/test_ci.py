@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,6 +103,28 @@ def test_a_process_left_behind_is_named_ended_and_fails_the_run(tmp_path: Path) 
             break
         time.sleep(0.1)
     assert ended
+
+
+@NOTHING_TO_INSTALL
+def test_only_what_is_missing_is_installed(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project", MAKES_PYTHON)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    # all that the script and the line call, but no strace; python3 may be a shim that finds itself through PATH
+    used = "awk bash bwrap cat chmod cp dirname env git gcc grep make mkdir mktemp node readlink rm rsync sed sh sleep"
+    paths = {name: shutil.which(name) for name in [*used.split(), "tr", "unshare"]}
+    for name, found in {**paths, "python3": sys.executable}.items():
+        assert found, name
+        (programs / name).symlink_to(found)
+    for name, body in [("apt-get", f'echo "$@" >> {tmp_path}/asked'), ("sudo", 'shift; exec "$@"')]:
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    environ = {**os.environ, "PATH": str(programs), "TMPDIR": str(tmp_path), "FAIL": "nothing fails"}
+    command = ["bash", str(folder / ".ci" / "run")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert asked == ["update -qq", "install -y -qq --no-install-recommends strace"]
 
 
 @pytest.mark.needs("bash")

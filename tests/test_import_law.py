@@ -155,7 +155,7 @@ def owners(source: Source) -> Iterator[str]:
 
 
 def machine(source: Source) -> Iterator[str]:
-    """Only the host asks which machine this is; but ``veil/__init__`` refuses Windows before anything can break there."""
+    """Only the host asks which machine this is; ``veil/__init__`` alone may, to refuse Windows before all else."""
     if source.package == "veil" and source.room in ("host", "__init__"):
         return
     for node in ast.walk(source.tree):
