@@ -17,7 +17,7 @@ if sys.platform == "win32":
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from veil.api import Detail, Handle, Logs, RunOptions, arun, detail, kill, logs, run, runs, start
+    from veil.api import Detail, Handle, Killed, Logs, RunOptions, arun, detail, handle_of, kill, logs, run, runs, start
     from veil.asking import UnknownOption
     from veil.model.errors import BadInput, CommandFailed, NotFound, Refused, StoreFailed, VeilError
     from veil.model.outcome import Change
@@ -29,7 +29,22 @@ __version__ = "0.1.0"
 
 _WHERE = {
     **dict.fromkeys(
-        ("Detail", "Handle", "Logs", "RunOptions", "arun", "detail", "kill", "logs", "run", "runs", "start"), "veil.api"
+        (
+            "Detail",
+            "Handle",
+            "Killed",
+            "Logs",
+            "RunOptions",
+            "arun",
+            "detail",
+            "handle_of",
+            "kill",
+            "logs",
+            "run",
+            "runs",
+            "start",
+        ),
+        "veil.api",
     ),
     "UnknownOption": "veil.asking",
     **dict.fromkeys(
@@ -48,6 +63,7 @@ __all__ = [
     "Detail",
     "Handle",
     "Judgement",
+    "Killed",
     "Logs",
     "NotFound",
     "Record",
@@ -61,6 +77,7 @@ __all__ = [
     "__version__",
     "arun",
     "detail",
+    "handle_of",
     "kill",
     "logs",
     "run",

@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import signal as signals
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from veil import wiring
 from veil.asking import number
-from veil.asking.options import RunOptions
 from veil.jobs import Job
 from veil.model.errors import BadInput, NotFound, Refused
 from veil.model.outcome import Outcome, Piece, read_from
 from veil.model.record import Record
 from veil.result import Result
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 Status = Literal["running", "exited", "killed"]
 StreamName = Literal["stdout", "stderr", "both"]
@@ -246,22 +242,6 @@ def _logs(
         exit=None if ended is None else ended.exit,
         signal=None if ended is None else ended.signal,
     )
-
-
-def start(command: str | Sequence[str], **options: Unpack[RunOptions]) -> Handle:
-    """Start a long-running command and return at once.
-
-    Options that need the command to end (expect, retries, retry_on_exit, backoff, full, timeout, check) are refused by
-    name (``Refused``, code ``background_incompatible``).
-
-    Raises:
-        BadInput, Refused: as ``run``; also code ``too_many_background`` when ``VEIL_MAX_BG_PROCS`` are alive.
-    """
-    environment = dict(os.environ)
-    session = wiring.session(environment, options.get("project"))
-    request = session.request(command, options, background=True)
-    listener = options.get("on_output")
-    return Handle(wiring.jobs.start(session.kit, request, environment, session.mark, listener))
 
 
 def handle_of(id: str | None = None) -> Handle:

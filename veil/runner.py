@@ -1,0 +1,138 @@
+"""What turns keywords into a run. The process has one; a recorded or replayed workspace has its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from veil import pipeline, wiring
+from veil.background import Handle
+from veil.host.orders import Controls, Listener, Orders
+from veil.kit import Kit
+from veil.model.command import Request
+from veil.model.errors import BadInput, CommandFailed
+from veil.model.record import Record
+from veil.result import Result
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call, understood.
+
+    Attributes:
+        environment: what the command would inherit.
+        listener: called with the stream's name and each piece of output.
+        check: raise when the command or a post-condition fails.
+    """
+
+    session: wiring.Session
+    kit: Kit
+    request: Request
+    environment: Mapping[str, str]
+    listener: Listener | None
+    check: bool
+
+
+class Runner:
+    """Runs commands for real, in this process's environment. Subclasses change ``ask`` and ``perform``."""
+
+    def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
+        """Understand a call. Raises ``BadInput`` or ``Refused``; nothing has run then."""
+        environment = dict(os.environ)
+        session = wiring.session(environment, options.get("project"))
+        return self._asked(session, session.kit, environment, command, options, background=background)
+
+    def _asked(
+        self,
+        session: wiring.Session,
+        kit: Kit,
+        environment: Mapping[str, str],
+        command: str | Sequence[str],
+        options: Mapping[str, Any],
+        *,
+        background: bool,
+    ) -> Asked:
+        request = session.request(command, options, background=background)
+        listener, check = options.get("on_output"), options.get("check")
+        if listener is not None and not callable(listener):
+            raise BadInput("on_output", listener, "a function of a stream's name and bytes")
+        if check is not None and not isinstance(check, bool):
+            raise BadInput("check", check, "True or False")
+        return Asked(session, kit, request, environment, listener, bool(check))
+
+    def perform(self, asked: Asked, controls: Controls) -> Record:
+        """One foreground run, whole, on the calling thread."""
+        return pipeline.run(asked.kit, asked.request, asked.environment, controls)
+
+    def run(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Result:
+        """See ``veil.run``."""
+        asked = self.ask(command, options)
+        return checked(Result(self.perform(asked, Controls(listener=asked.listener))), asked.check)
+
+    async def arun(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Result:
+        """See ``veil.arun``."""
+        asked = self.ask(command, options)
+        orders = Orders()
+        controls = Controls(listener=asked.listener, orders=orders)
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if not done.done():
+                if error is None:
+                    done.set_result(value)
+                else:
+                    done.set_exception(error)
+
+        def work() -> None:
+            try:
+                outcome, error = self.perform(asked, controls), None
+            except BaseException as caught:  # raised again where the task awaits it
+                outcome, error = None, caught
+            finally:
+                orders.close()
+            loop.call_soon_threadsafe(settle, outcome, error)
+
+        thread = threading.Thread(target=work, name="veil-run", daemon=True)
+        thread.start()
+        try:
+            record = await asyncio.shield(done)
+        except asyncio.CancelledError:
+            orders.cancel()
+            while not done.done():
+                try:
+                    await asyncio.shield(done)
+                except asyncio.CancelledError:
+                    continue  # cancelled again: the tree still has to be gone first
+                except BaseException:
+                    break
+            raise
+        return checked(Result(record), asked.check)
+
+    def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
+        """See ``veil.start``."""
+        asked = self.ask(command, options, background=True)
+        job = wiring.jobs.start(asked.kit, asked.request, asked.environment, asked.session.mark, asked.listener)
+        return Handle(job)
+
+
+def checked(result: Result, check: bool) -> Result:
+    """The result itself; with ``check``, ``CommandFailed`` when the command or a post-condition failed."""
+    if not check:
+        return result
+    wrong = []
+    # an exit that was expected by name is no failure
+    asked = any(judgement.check == "exit" for judgement in result.verdict.judgements)
+    if not result.ok and not (asked and result.ended in ("exited", "signaled")):
+        wrong.append(f"{result.ended} with {result.exit}" + (f" ({result.signal})" if result.signal else ""))
+    wrong += [judgement.message for judgement in (*result.verdict.failed, *result.verdict.inconclusive)]
+    if wrong:
+        raise CommandFailed(
+            f"{result.command}: {'; '.join(wrong)} [{result.id}]", result, id=result.id, exit=result.exit
+        )
+    return result
