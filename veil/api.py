@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from veil.asking.options import RunOptions
 from veil.background import Handle, Killed, Logs, handle_of, kill, logs
-from veil.detail import Detail, detail, runs
+from veil.details import Detail, detail, runs
 from veil.result import Result
 from veil.runner import Runner
 

@@ -74,11 +74,11 @@ class Runner:
 
     async def arun(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Result:
         """See ``veil.arun``."""
+        import asyncio
+
         asked = self.ask(command, options)
         orders = Orders()
         controls = Controls(listener=asked.listener, orders=orders)
-        import asyncio
-
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
 

@@ -50,6 +50,9 @@ def build(
     expect = _expect(said.get("expect"), checks)
     if said.get("effects") is False and any(name == "changed" for name, _ in expect):
         raise BadInput("effects", False, "True or 'all' when expect.changed is asked (else nobody looks)")
+    merged = _flag(said, "merge_stderr", False)
+    if merged and (blind := [name for name, _ in expect if name.startswith("stderr_")]):
+        raise BadInput("merge_stderr", True, f"False with expect.{blind[0]} (merged, stderr is in stdout)")
     return Request(
         command=command_of(command, said, settings),
         limits=Limits(
@@ -61,7 +64,7 @@ def build(
         retry=_retry(said),
         full=_flag(said, "full", False),
         no_store=_flag(said, "no_store", settings.no_store),
-        merge_stderr=_flag(said, "merge_stderr", False),
+        merge_stderr=merged,
         redact=_flag(said, "redact", settings.redact) or bool(said.get("secrets")),
         secrets=_secrets(said.get("secrets", ())),
         contain=_flag(said, "contain", False) or background,
