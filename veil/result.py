@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,10 @@ class Result:
     """
 
     record: Record
+
+    def __repr__(self) -> str:
+        how = self.signal or f"exit {self.exit}"
+        return f"<veil.Result {self.id} {self.ended} {how}: {self.command[:60]!r}>"
 
     @property
     def id(self) -> str:
@@ -210,6 +215,18 @@ class Result:
     @property
     def assertions_inconclusive(self) -> list[dict[str, Any]]:
         return [judgement.to_dict() for judgement in self.record.verdict.inconclusive]
+
+    def judge(self, expect: Mapping[str, Any]) -> Verdict:
+        """Judge further post-conditions on what was seen, as ``expect`` of ``veil.run`` would have.
+
+        Looks at nothing new: a path that was not looked at when the run ended is inconclusive.
+        Raises ``BadInput`` for an unknown name or a value that cannot mean anything.
+        """
+        from veil.asking import parse_expect
+        from veil.wiring import checks
+
+        known, seen = checks(), self.record.observation
+        return Verdict(tuple(known[name].judge(value, seen) for name, value in parse_expect(expect, known)))
 
     @property
     def stored(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from veil import builtin, hookspecs
 from veil.asking import build
+from veil.checks.base import Check
 from veil.executors.live import Live
 from veil.host.capture import Filter
 from veil.jobs import Beside, Jobs
@@ -121,17 +123,11 @@ def _make(root: Path, environment: Mapping[str, str]) -> Session:
             if wish in layers:
                 raise Refused(f"two layers grant {wish.__name__}", code="plugin_conflict", wish=wish.__name__)
             layers[wish] = layer
-    checks = {}
-    for group in reversed(manager.hook.veil_checks()):
-        for check in group:
-            if check.name in checks:
-                raise Refused(f"two checks are called {check.name}", code="plugin_conflict", check=check.name)
-            checks[check.name] = check
     kit = Kit(
         executor=Live(),
         layers=tuple(layers.values()),
         wishes=layers,
-        checks=checks,
+        checks=checks(),
         store=store,
         memory=memory,
         secrets=_redaction,
@@ -139,6 +135,18 @@ def _make(root: Path, environment: Mapping[str, str]) -> Session:
     )
     effects = next(layer for layer in layers.values() if isinstance(layer, EffectsLayer))
     return Session(root, settings, place.path, folder, place.why, kit, effects.mark_job)
+
+
+@functools.cache
+def checks() -> Mapping[str, Check]:
+    """Every post-condition there is, by name."""
+    found: dict[str, Check] = {}
+    for group in reversed(plugins().hook.veil_checks()):
+        for check in group:
+            if check.name in found:
+                raise Refused(f"two checks are called {check.name}", code="plugin_conflict", check=check.name)
+            found[check.name] = check
+    return found
 
 
 _manager: Any = None

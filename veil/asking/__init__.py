@@ -47,7 +47,7 @@ def build(
     effects = _effects(said, settings)
     if effects is not None and not background:
         wishes.append(effects)
-    expect = _expect(said.get("expect"), checks)
+    expect = parse_expect(said.get("expect"), checks)
     if said.get("effects") is False and any(name == "changed" for name, _ in expect):
         raise BadInput("effects", False, "True or 'all' when expect.changed is asked (else nobody looks)")
     merged = _flag(said, "merge_stderr", False)
@@ -159,7 +159,8 @@ def _retry(said: Mapping[str, Any]) -> Retry:
     return Retry(times, tuple(codes), backoff)
 
 
-def _expect(value: object, checks: Mapping[str, Check]) -> tuple[tuple[str, Any], ...]:
+def parse_expect(value: object, checks: Mapping[str, Check]) -> tuple[tuple[str, Any], ...]:
+    """Post-conditions as pairs of check name and parsed value. Raises ``BadInput`` naming the check."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
