@@ -66,12 +66,10 @@ def launch_of(request: Request, environment: Mapping[str, str]) -> Launch:
             env.pop(name, None)
         else:
             env[name] = value
-    tag = ""
-    if not request.contain:
-        tag = os.urandom(8).hex()
-        outer = env.get(TAG_VARIABLE)
-        # runs inside runs keep the tags of those around them; the chain has an end so that it cannot grow for ever
-        env[TAG_VARIABLE] = ":".join([*outer.split(":")[-7:], tag]) if outer else tag
+    tag = os.urandom(8).hex()
+    outer = env.get(TAG_VARIABLE)
+    # runs inside runs keep the tags of those around them; the chain has an end so that it cannot grow for ever
+    env[TAG_VARIABLE] = ":".join([*outer.split(":")[-7:], tag]) if outer else tag
     return Launch(
         argv=command.argv,
         cwd=command.cwd,

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from veil.host import processes
 from veil.model.outcome import Usage
@@ -24,7 +24,9 @@ class CannotStart(Exception):
     """The operating system refused to start the program. ``exit`` is 126 or 127 as a shell would say."""
 
     def __init__(self, error: OSError) -> None:
-        super().__init__(error.strerror or str(error))
+        reason = error.strerror or str(error)
+        # the name tells a program that is not there from a folder that went away meanwhile
+        super().__init__(f"{reason}: {os.fsdecode(error.filename)}" if error.filename else reason)
         self.exit = 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
 
 
@@ -79,9 +81,12 @@ class PlainChild:
 
     #: Set once by a process that veil owns (the command line): orphans of the run then come to it.
     adopting = False
+    #: Leaders of this process that have not been closed: while there are several, nobody knows whose an orphan is.
+    _open: ClassVar[set[int]] = set()
 
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._tag = launch.tag
+        self._closed = True
         try:
             self._popen = subprocess.Popen(
                 launch.argv,
@@ -95,7 +100,13 @@ class PlainChild:
             )
         except OSError as error:
             raise CannotStart(error) from error
+        except BaseException:
+            # an interrupt may come when the program has started and nobody has been told its pid yet
+            end_carriers(self._tag)
+            raise
+        self._closed = False
         self.pid = self._popen.pid
+        self._open.add(self.pid)
         self._watch = ExitWatch(self.pid)
         # looked up late: a start time costs a read of /proc that a plain run never needs
         self._root: processes.Process | None = None
@@ -137,20 +148,28 @@ class PlainChild:
             # once reaped, whoever has this pid is a stranger: no start time may match
             now = processes.look(self.pid) if self._popen.returncode is None else None
             self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, -1.0, True)
-        below = os.getpid() if self.adopting else 0
+        below = os.getpid() if self.adopting and self._open == {self.pid} else 0
         found = processes.members(self._root, self._tag, below=below)
         return [process for process in found if process.pid != self.pid]
 
     def others(self, *, thorough: bool) -> int:
-        if not thorough and not self.adopting:
-            # only right once reaped: until then the dead leader itself answers
-            try:
-                os.killpg(self.pid, 0)
-            except ProcessLookupError:
-                return 0
-            except PermissionError:
-                pass  # somebody of another user is in the group
+        if not thorough and not self.adopting and not self._group_lives() and not self._strays():
+            return 0
         return len(self._members())
+
+    def _strays(self) -> bool:
+        # whoever left the group with a session of its own still carries the tag
+        return bool(self._tag) and processes.born_later(self.pid, self._tag)
+
+    def _group_lives(self) -> bool:
+        # only right once reaped: until then the dead leader itself answers
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass  # somebody of another user is in the group
+        return True
 
     def send(self, signum: int) -> None:
         kin = self._members()
@@ -166,7 +185,8 @@ class PlainChild:
         deadline = time.monotonic() + KILL_WAIT
         while True:
             kin = self._members()
-            if self._popen.returncode is None and not self.has_ended():
+            leader = self._popen.returncode is None and not self.has_ended()
+            if leader:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signal.SIGKILL)
             elif not kin:
@@ -174,7 +194,7 @@ class PlainChild:
             for process in kin:
                 processes.send(process, signal.SIGKILL)
             if time.monotonic() > deadline:
-                return len(kin)
+                return len(kin) + leader
             time.sleep(0.002)
         if self.adopting:
             processes.reap_adopted(spare=(self.pid,))
@@ -184,7 +204,29 @@ class PlainChild:
         """Nothing to do: a plain child's kin do not depend on this process."""
 
     def close(self) -> None:
+        self._closed = True
+        self._open.discard(self.pid)
         self._watch.close()
+
+    def __del__(self) -> None:
+        # dropped by an interrupt between its start and the loop that would have seen it through
+        if not self._closed:
+            self.kill()
+            with contextlib.suppress(Exception):  # nobody waits for the exit code any more
+                self.reap()
+            self.close()
+
+
+def end_carriers(tag: str) -> None:
+    """SIGKILL whoever carries the tag until nobody does, and collect those that are children of this process."""
+    deadline = time.monotonic() + KILL_WAIT
+    while tag and (alive := processes.carriers(tag)) and time.monotonic() < deadline:
+        for process in alive:
+            processes.send(process, signal.SIGKILL)
+            if process.parent == os.getpid():
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(process.pid, 0)
+        time.sleep(0.002)
 
 
 class ExitWatch:

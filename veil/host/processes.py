@@ -93,6 +93,27 @@ def tagged(pid: int, tag: str) -> bool:
         return False
 
 
+def carriers(tag: str) -> list[Process]:
+    """Living processes that carry the tag of a run, whoever their parent is."""
+    return [process for process in everyone().values() if not process.zombie and tagged(process.pid, tag)]
+
+
+def born_later(pid: int, tag: str) -> bool:
+    """Whether a process that is younger than ``pid`` may carry the tag: a cheap look before a thorough one.
+
+    Only where pids are given out in order and the newest can be asked for (Linux); ``False`` elsewhere.
+    """
+    if not LINUX:
+        return False
+    told = _read("/proc/loadavg").split()
+    newest = int(told[-1]) if told else 0
+    if newest == pid:
+        return False  # nobody has been born since
+    if newest < pid:
+        return True  # the numbers began anew
+    return any(int(name) > pid and tagged(int(name), tag) for name in os.listdir("/proc") if name.isdigit())
+
+
 def send(process: Process, signum: int) -> bool:
     """Signal exactly this process. ``False`` when it is gone or not ours to signal.
 

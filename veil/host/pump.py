@@ -30,11 +30,14 @@ DRAIN = 0.1
 _LOOK = 0.02
 #: How often an exit is looked for where no descriptor tells it (seconds).
 _BLIND = 0.02
+#: Runs longer than this can afford a thorough look for what they left behind (seconds).
+_CHEAP = 2.0
 _CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
 _PIPE_BYTES = 1 << 20
 #: Signals that are meant to end a program, and are followed by SIGKILL when they do not.
 _ENDING = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP))
+
 
 class Pump:
     """Runs one launch. ``begin`` starts it, ``finish`` sees it through to its outcome; both on one thread."""
@@ -134,9 +137,7 @@ class Pump:
             self._loop(child, watch, wake)
             return self._conclude(child)
         except BaseException:
-            child.kill()
-            with contextlib.suppress(Exception):  # the first error is the one to hear of
-                child.reap()
+            self._abort(child)
             raise
         finally:
             for fd in (*self._sinks, self._stdin):
@@ -147,6 +148,18 @@ class Pump:
             self.stdout.finish()
             self.stderr.finish()
             child.close()
+
+    @staticmethod
+    def _abort(child: children.Child) -> None:
+        """Kill at once. A second Ctrl-C is as good as the first: it does not make this leave anybody alive."""
+        while True:
+            try:
+                child.kill()
+                with contextlib.suppress(Exception):  # the first error is the one to hear of
+                    child.reap()
+                return
+            except KeyboardInterrupt:
+                continue
 
     def _loop(self, child: children.Child, watch: int, wake: int) -> None:
         timeout = self._launch.limits.timeout
@@ -274,7 +287,8 @@ class Pump:
         left = 0
         survivors = self._survivors
         if not self._ending or self._sinks:
-            left = child.others(thorough=held or self._ending)
+            # a long run may have seen the pids begin anew, and the cheap look counts on their order
+            left = child.others(thorough=held or self._ending or ended_at - self.started > _CHEAP)
             if left and self._launch.left_running == "kill":
                 survivors += self._clear(child)
             elif left:

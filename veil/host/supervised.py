@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from veil.host.children import KILL_WAIT, CannotStart
+from veil.host import processes
+from veil.host.children import KILL_WAIT, CannotStart, end_carriers
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
 from veil.model.plan import Launch
@@ -25,13 +26,14 @@ class SupervisedChild:
 
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._control, theirs = socket.socketpair()
+        self._tag = launch.tag
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
         try:
             self._supervisor = subprocess.Popen(
                 # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of the
                 # command's own text can match
-                [sys.executable, "-I", "-S", "-B", _PROGRAM, str(theirs.fileno())],
+                [sys.executable, "-I", "-S", "-B", _PROGRAM, str(theirs.fileno()), str(os.getpid())],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -59,7 +61,7 @@ class SupervisedChild:
             raise
         if "errno" in answer:
             self.close()
-            raise CannotStart(OSError(answer["errno"], answer["text"]))
+            raise CannotStart(OSError(answer["errno"], answer["text"], answer["file"]))
         self.pid: int = answer["pid"]
 
     def fileno(self) -> int:
@@ -124,8 +126,13 @@ class SupervisedChild:
         self._order({"send": signum})
 
     def kill(self) -> int:
-        self._order({"kill": True})
-        return int(self._answer("others")["others"])
+        try:
+            self._order({"kill": True})
+            return int(self._answer("others")["others"])
+        except VeilError:
+            # the command may have ended its own supervisor: the tag is what is left to go by
+            end_carriers(self._tag)
+            return len(processes.carriers(self._tag)) if self._tag else 0
 
     def leave(self) -> None:
         """Let the supervisor go and what is left below it live on."""
@@ -134,6 +141,9 @@ class SupervisedChild:
 
     def close(self) -> None:
         """The closed socket ends the supervisor, and with it whatever is left."""
+        # closing alone would not be seen while a fork of this process holds a copy of it
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
         self._control.close()
         try:
             self._supervisor.wait(KILL_WAIT + 1)

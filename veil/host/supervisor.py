@@ -4,8 +4,9 @@ It adopts every orphan of the command (subreaper), so that ending it leaves noth
 its owner ends in any way, its control socket closes and everything below it is killed. Standard library only.
 
 Protocol on the socket, one JSON object a line. In: the launch, then ``{"send": n}``, ``{"kill": true}``,
-``{"count": true}``, ``{"leave": true}``. Out: ``{"pid": n}`` or ``{"errno": n, "text": s}``; ``{"status": n, "usage":
-[...]}`` once the command has ended; ``{"others": n}`` in answer to count and kill. A closed socket means kill.
+``{"count": true}``, ``{"leave": true}``. Out: ``{"pid": n}`` or ``{"errno": n, "text": s, "file": s}``;
+``{"status": n, "usage": [...]}`` once the command has ended; ``{"others": n}`` in answer to count and kill. A closed
+socket means kill, and so does the end of the owner.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ def send(pid: int, started: int, signum: int) -> None:
 class Supervisor:
     """One command and all that comes of it."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, owner: int) -> None:
         self.control = control
+        self.owner = owner
         self.buffer = b""
         self.pid = 0
         self.done = False  # the command itself has been reaped
@@ -111,22 +113,30 @@ class Supervisor:
         env = {os.fsencode(k): os.fsencode(v) for k, v in order["env"].items()}
         read, write = os.pipe()
         mine = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # as many processes as this user may have
+            self.answer(errno=error.errno, text=error.strerror, file=None)
+            os._exit(0)
         if pid == 0:
+            folder: str | None = None
             try:
                 os.setsid()
                 if LINUX:
                     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
                     if os.getppid() != mine:
                         os._exit(125)
+                folder = order["cwd"]
                 os.chdir(os.fsencode(order["cwd"]))
+                folder = None
                 for fd in order["pass_fds"]:
                     os.set_inheritable(fd, True)
                 for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *DEAF_ONLY_HERE):
                     signal.signal(number, signal.SIG_DFL)
                 os.execvpe(argv[0], argv, env)
             except OSError as error:
-                os.write(write, f"{error.errno or errno.EIO} {error.strerror}".encode())
+                told = {"errno": error.errno or errno.EIO, "text": error.strerror, "file": folder or order["argv"][0]}
+                os.write(write, json.dumps(told).encode())
             os._exit(125)
         os.close(write)
         # the supervisor must not keep the command's pipes open, or their readers would never see the end
@@ -136,12 +146,11 @@ class Supervisor:
         os.close(null)
         for fd in order["pass_fds"]:
             os.close(fd)
-        failed = os.read(read, 4096)
-        os.close(read)
+        with open(read, "rb") as file:  # noqa: PTH123
+            failed = file.read()
         if failed:
             os.waitpid(pid, 0)
-            code, text = failed.decode(errors="replace").split(" ", 1)
-            self.answer(errno=int(code), text=text)
+            self.answer(**json.loads(failed))
             os._exit(0)
         self.pid = pid
         self.answer(pid=pid)
@@ -205,6 +214,12 @@ class Supervisor:
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(wake_read, select.POLLIN)
+        owner = -1
+        if hasattr(os, "pidfd_open"):
+            # the socket alone would not tell while a fork of the owner holds a copy of it
+            with contextlib.suppress(OSError):  # a kernel without it, or gone this moment: then the socket closes
+                owner = os.pidfd_open(self.owner)
+                poll.register(owner, select.POLLIN)
         self.reap()
         while True:
             for fd, _ in poll.poll():
@@ -213,6 +228,9 @@ class Supervisor:
                         os.read(wake_read, 4096)
                     self.reap()
                     continue
+                if fd == owner:
+                    self.kill()
+                    return
                 while True:
                     order = self.line()
                     if order is None:
@@ -230,7 +248,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    Supervisor(control).run()
+    Supervisor(control, int(sys.argv[2])).run()
 
 
 if __name__ == "__main__":
