@@ -16,7 +16,7 @@ from veil.host.orders import Controls, Orders
 from veil.kit import Kit
 from veil.model.command import Request
 from veil.model.errors import NotFound, Refused
-from veil.model.outcome import Piece, read_from
+from veil.model.outcome import Piece, Stream, read_from
 from veil.model.record import Record
 from veil.model.verdict import Verdict
 
@@ -45,7 +45,8 @@ class Job:
         self._started = threading.Event()
         self._done = threading.Event()
         self._error: BaseException | None = None
-        self._begun: pipeline.Begun
+        self._begun: pipeline.Begun | None = None
+        self._pid: int | None = None
         self._killed: str | None = None
         self.record: Record
         self.began = time.monotonic()
@@ -64,18 +65,19 @@ class Job:
         try:
             with_mark = self._mark(request.command.cwd)
             try:
-                self._begin(request, environment)
+                begun = self._begin(request, environment)
                 self._started.set()
-                seen = self._begun.running.wait()
+                seen = begun.running.wait()
             finally:
                 with_mark.close()
             self.ended = time.monotonic()
             status = "killed" if self._killed is not None else "exited"
-            final = pipeline.draft(self._begun, seen, Verdict(), status)
+            final = pipeline.draft(begun, seen, Verdict(), status)
             store = self._kit.memory if self.record.stored == "memory-only" else self._kit.store
             self.record = store.update(
                 replace(final, id=self.record.id, stored=self.record.stored, why_memory=self.record.why_memory)
             )
+            self._begun = None  # the record has the output; the rings would be a second copy of it
         except BaseException as error:  # handed to whoever waits; this thread has nobody to raise to
             self._error = error
             self.ended = self.ended or time.monotonic()
@@ -84,20 +86,22 @@ class Job:
             self._done.set()
             self._orders.close()
 
-    def _begin(self, request: Request, environment: Mapping[str, str]) -> None:
-        self._begun = pipeline.begin(self._kit, request, environment, self._controls)
+    def _begin(self, request: Request, environment: Mapping[str, str]) -> pipeline.Begun:
+        begun = pipeline.begin(self._kit, request, environment, self._controls)
         store = self._kit.memory if request.no_store else self._kit.store
         try:
-            self.record = store.reserve(pipeline.draft(self._begun, pipeline.UNENDED, Verdict(), "running"))
+            self.record = store.reserve(pipeline.draft(begun, pipeline.UNENDED, Verdict(), "running"))
         except BaseException:
             self._orders.cancel()
-            self._begun.running.wait()
+            begun.running.wait()
             raise
         self.began = time.monotonic()
+        self._begun, self._pid = begun, begun.running.pid
+        return begun
 
     @property
     def pid(self) -> int | None:
-        return self._begun.running.pid
+        return self._pid
 
     @property
     def alive(self) -> bool:
@@ -105,13 +109,18 @@ class Job:
 
     def read(self, stream: str, cursor: int) -> Piece:
         """Output from a byte cursor on."""
-        if self.alive or self._error is not None:
-            return self._begun.running.read(stream, cursor)
+        begun = self._begun
+        if begun is not None:
+            return begun.running.read(stream, cursor)
         return read_from(getattr(self.record.observation.outcome, stream), cursor)
 
     def totals(self, stream: str) -> tuple[int, int]:
         """Bytes and lines so far."""
-        return self._begun.running.totals(stream)
+        begun = self._begun
+        if begun is not None:
+            return begun.running.totals(stream)
+        told: Stream = getattr(self.record.observation.outcome, stream)
+        return told.total_bytes, told.total_lines
 
     def kill(self, signum: int = signal.SIGTERM) -> bool:
         """Signal the whole tree; ``False`` when it had already ended. Does not wait."""
@@ -153,6 +162,7 @@ class Jobs:
         Raises:
             Refused: as many are alive as may be (code ``too_many_background``).
         """
+        self._forget_inherited()
         with self._lock:
             live = sum(job.alive for job in self._jobs.values()) + self._starting
             if live >= kit.max_background:
@@ -176,6 +186,12 @@ class Jobs:
             self._jobs[job.record.id] = job
         return job
 
+    def _forget_inherited(self) -> None:
+        """A fork inherits the book but neither the threads nor the children: to it these runs are another's."""
+        if os.getpid() != self._owner:
+            # a lock that another thread held at the fork stays held for ever
+            self._owner, self._lock, self._jobs, self._starting = os.getpid(), threading.Lock(), {}, 0
+
     def _forget_ended(self) -> None:
         """Jobs that have ended are found in the store; only some of the newest stay here for quick polling."""
         ended = [name for name, job in self._jobs.items() if not job.alive]
@@ -183,11 +199,13 @@ class Jobs:
             del self._jobs[name]
 
     def get(self, id: str) -> Job | None:
+        self._forget_inherited()
         with self._lock:
             return self._jobs.get(id)
 
     def alive(self) -> list[str]:
         """Ids of the live ones, oldest first."""
+        self._forget_inherited()
         with self._lock:
             return self._alive()
 
@@ -204,8 +222,7 @@ class Jobs:
 
     def close(self) -> None:
         """End all of them and wait until their records are kept."""
-        if os.getpid() != self._owner:
-            return  # a fork inherits the book but neither the threads nor the children
+        self._forget_inherited()
         with self._lock:
             jobs = [job for job in self._jobs.values() if job.alive]
         for job in jobs:

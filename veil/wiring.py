@@ -20,7 +20,7 @@ from veil.kit import Kit, Redaction
 from veil.layers.base import Layer
 from veil.layers.effects import EffectsLayer
 from veil.model.command import Request
-from veil.model.errors import Refused
+from veil.model.errors import BadInput, Refused
 from veil.secrets.redactor import SecretSet
 from veil.settings import Settings
 from veil.store.base import Store
@@ -84,9 +84,9 @@ def session(environment: Mapping[str, str], project: str | os.PathLike[str] | No
     """
     said = tuple((k, v) for k, v in environment.items() if k.startswith("VEIL_") or k in _OTHERS)
     if project is None:
-        root = _started_in.get("root") or _started_in.setdefault("root", str(project_root(Path.cwd())))
+        root = _started_in.get("root") or _started_in.setdefault("root", str(project_root(_here())))
     else:
-        root = str(project_root(Path(project).absolute()))
+        root = str(project_root(_folder(project)))
     found = _sessions.get((root, said))
     if found is not None:
         return found
@@ -98,6 +98,23 @@ def session(environment: Mapping[str, str], project: str | os.PathLike[str] | No
                 oldest.kit.store.close()
             found = _sessions[root, said] = _make(Path(root), environment)
         return found
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise BadInput("project", None, f"a folder, since this process's own is gone ({error.strerror})") from None
+
+
+def _folder(project: object) -> Path:
+    try:
+        folder = Path(os.path.abspath(os.fsdecode(project)))  # type: ignore[arg-type]  # the TypeError is the check
+    except TypeError:
+        raise BadInput("project", project, "a path") from None
+    if "\0" in str(folder) or not folder.is_dir():
+        raise BadInput("project", project, "a folder that exists")
+    return folder
 
 
 def _make(root: Path, environment: Mapping[str, str]) -> Session:

@@ -7,6 +7,7 @@ JSON tools' names and units (milliseconds) to these (seconds).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,7 +89,8 @@ def number(argument: str, value: object, low: float, high: float, what: str) -> 
     """A finite number within bounds; bool, NaN and text are refused by name."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value) or not low <= value <= high:
         raise BadInput(argument, value, what)
-    return float(value)
+    # beyond any float is as good as for ever; only where there is no upper bound
+    return float(value) if value <= sys.float_info.max else math.inf
 
 
 def _timeout(said: Mapping[str, Any], settings: Settings) -> float | None:

@@ -17,7 +17,7 @@ def command_of(command: object, said: Mapping[str, Any], settings: Settings) -> 
     env = _env(said.get("env"))
     stdin = said.get("stdin")
     if isinstance(stdin, str):
-        stdin = stdin.encode("utf-8", "surrogateescape")
+        stdin = _bytes("stdin", stdin)
     elif stdin is not None and not isinstance(stdin, (bytes, bytearray, memoryview)):
         raise BadInput("stdin", stdin, "text or bytes")
     stdin = None if stdin is None else bytes(stdin)
@@ -26,11 +26,20 @@ def command_of(command: object, said: Mapping[str, Any], settings: Settings) -> 
             raise BadInput("command", command, "a shell text that is not blank, or an argv")
         if "\0" in command:
             raise BadInput("command", command, "a text without NUL")
+        _bytes("command", command)
         shell = _shell(said.get("shell"), settings)
         return Command((shell, "-c", command), cwd, command, env, stdin)
     if "shell" in said:
         raise BadInput("shell", said["shell"], "nothing when the command is an argv (an argv uses no shell)")
     return Command(_argv(command), cwd, None, env, stdin)
+
+
+def _bytes(argument: str, text: str) -> bytes:
+    """The text as the operating system takes it. A lone surrogate that stands for no byte cannot be handed over."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise BadInput(argument, text, "text that can be encoded (it holds a lone surrogate)") from None
 
 
 def _argv(command: object) -> tuple[str, ...]:
@@ -44,6 +53,7 @@ def _argv(command: object) -> tuple[str, ...]:
             raise BadInput(f"command[{at}]", word, "text, bytes or a path") from None
         if "\0" in text:
             raise BadInput(f"command[{at}]", word, "an argument without NUL")
+        _bytes(f"command[{at}]", text)
         argv.append(text)
     if not argv or not argv[0].strip():
         raise BadInput("command", command, "an argv whose first element names a program")
@@ -52,7 +62,10 @@ def _argv(command: object) -> tuple[str, ...]:
 
 def _cwd(value: object) -> str:
     if value is None:
-        return os.getcwd()
+        try:
+            return os.getcwd()
+        except OSError as error:
+            raise BadInput("cwd", None, f"a folder, since this process's own is gone ({error.strerror})") from None
     try:
         path = os.path.abspath(os.fsdecode(value))  # type: ignore[arg-type]  # the TypeError is the check
     except TypeError:
@@ -71,8 +84,16 @@ def _env(value: object) -> tuple[tuple[str, str | None], ...]:
     for name, text in value.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
             raise BadInput("env", name, "names that are not empty and hold neither '=' nor NUL")
+        _bytes("env", name)
         if text is not None and (not isinstance(text, str) or "\0" in text):
             raise BadInput(f"env[{name!r}]", type(text).__name__, "text without NUL, or None to take the name away")
+        if text is not None:
+            try:
+                text.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:  # the value may be a secret: it is not shown
+                raise BadInput(
+                    f"env[{name!r}]", "text", "text that can be encoded (it holds a lone surrogate)"
+                ) from None
         pairs.append((name, text))
     return tuple(sorted(pairs, key=lambda pair: pair[0]))
 
