@@ -66,7 +66,7 @@ def launch_of(request: Request, environment: Mapping[str, str]) -> Launch:
             env.pop(name, None)
         else:
             env[name] = value
-    tag = os.urandom(8).hex()
+    tag = request.tag or os.urandom(8).hex()
     outer = env.get(TAG_VARIABLE)
     # runs inside runs keep the tags of those around them; the chain has an end so that it cannot grow for ever
     env[TAG_VARIABLE] = ":".join([*outer.split(":")[-7:], tag]) if outer else tag
@@ -80,6 +80,8 @@ def launch_of(request: Request, environment: Mapping[str, str]) -> Launch:
         contain=request.contain,
         left_running=request.left_running,
         tag=tag,
+        umask=request.umask,
+        fixed_addresses=request.fixed_addresses,
     )
 
 

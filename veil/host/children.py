@@ -88,16 +88,18 @@ class PlainChild:
         self._tag = launch.tag
         self._closed = True
         try:
-            self._popen = subprocess.Popen(
-                launch.argv,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                cwd=launch.cwd,
-                env=launch.env,
-                start_new_session=True,
-                pass_fds=launch.pass_fds,
-            )
+            with processes.fixed_addresses(launch.fixed_addresses):
+                self._popen = subprocess.Popen(
+                    launch.argv,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=launch.cwd,
+                    env=launch.env,
+                    start_new_session=True,
+                    pass_fds=launch.pass_fds,
+                    umask=-1 if launch.umask is None else launch.umask,
+                )
         except OSError as error:
             raise CannotStart(error) from error
         except BaseException:

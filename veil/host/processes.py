@@ -12,7 +12,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,6 +187,27 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
+@contextlib.contextmanager
+def fixed_addresses(wanted: bool) -> Iterator[None]:
+    """Children started by this thread get no address randomisation (Linux; elsewhere, and where forbidden, nothing).
+
+    The personality belongs to the thread and is inherited through fork and exec.
+    """
+    if not wanted or not LINUX:
+        yield
+        return
+    query, addr_no_randomize = 0xFFFFFFFF, 0x0040000
+    personality = _libc().personality
+    personality.argtypes = [ctypes.c_ulong]
+    before = personality(query)
+    changed = before >= 0 and personality(before | addr_no_randomize) >= 0
+    try:
+        yield
+    finally:
+        if changed:
+            personality(before)
+
+
 def become_subreaper() -> bool:
     """Make this process adopt its orphaned descendants (Linux). ``False`` where there is no such thing."""
     if not LINUX:
@@ -209,8 +230,26 @@ def identity(pid: int) -> str:
     process = look(pid)
     if process is None:
         return ""
-    boot = ""
-    if LINUX:
-        with contextlib.suppress(OSError):
-            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot}:{process.started:.6f}"
+    return f"{_where()}:{process.started:.6f}"
+
+
+def is_same(pid: int, identified: str) -> bool | None:
+    """Whether the process that ``identity`` described still lives; ``None`` when it cannot be seen from here."""
+    boot = identified.rpartition(":")[0]
+    if boot.partition("/")[0] == _where().partition("/")[0] and boot != _where():
+        return None  # in a namespace of its own: the number means somebody else here
+    process = look(pid)
+    return process is not None and not process.zombie and identity(pid) == identified
+
+
+@functools.cache
+def _where() -> str:
+    """This boot and this namespace of process numbers."""
+    if not LINUX:
+        return ""
+    boot = space = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with contextlib.suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return f"{boot}/{space}"

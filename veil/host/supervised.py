@@ -30,18 +30,8 @@ class SupervisedChild:
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
         try:
-            self._supervisor = subprocess.Popen(
-                # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of the
-                # command's own text can match
-                [sys.executable, "-I", "-S", "-B", _PROGRAM, str(theirs.fileno()), str(os.getpid())],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-                pass_fds=(theirs.fileno(), *launch.pass_fds),
-                cwd="/",
-                env={},
-            )
+            with processes.fixed_addresses(launch.fixed_addresses):
+                self._supervisor = self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)
         except BaseException:
             self._control.close()
             raise
@@ -52,6 +42,7 @@ class SupervisedChild:
             "env": dict(launch.env),
             "cwd": launch.cwd,
             "pass_fds": list(launch.pass_fds),
+            "umask": launch.umask,
         }
         try:
             self._order(order)
@@ -63,6 +54,21 @@ class SupervisedChild:
             self.close()
             raise CannotStart(OSError(answer["errno"], answer["text"], answer["file"]))
         self.pid: int = answer["pid"]
+
+    @staticmethod
+    def _spawn(launch: Launch, control: int, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of the
+            # command's own text can match
+            [sys.executable, "-I", "-S", "-B", _PROGRAM, str(control), str(os.getpid())],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=(control, *launch.pass_fds),
+            cwd="/",
+            env={},
+        )
 
     def fileno(self) -> int:
         return self._control.fileno()

@@ -122,6 +122,8 @@ class Supervisor:
             folder: str | None = None
             try:
                 os.setsid()
+                if order["umask"] is not None:
+                    os.umask(order["umask"])
                 if LINUX:
                     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
                     if os.getppid() != mine:

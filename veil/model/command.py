@@ -88,6 +88,8 @@ class Request:
         redact: known secret values are replaced before anything is kept; ``secrets`` are further values.
         contain: a supervisor process owns the tree; nothing of it survives, whatever it did.
         left_running: what happens to processes still there when the command itself has ended.
+        tag: mark of the run in its environment; ``None`` makes a fresh one.
+        umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
     """
 
     command: Command
@@ -103,3 +105,6 @@ class Request:
     contain: bool = False
     background: bool = False
     left_running: LeftRunning = "kill"
+    tag: str | None = None
+    umask: int | None = None
+    fixed_addresses: bool = False

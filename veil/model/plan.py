@@ -56,6 +56,7 @@ class Launch:
         env: the whole environment of the child.
         tag: value that marks every process of the run in its environment (see ``veil.host.tree_of_processes``).
         pass_fds: descriptors a confining layer must hand down.
+        umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
     """
 
     argv: tuple[str, ...]
@@ -68,6 +69,8 @@ class Launch:
     left_running: LeftRunning = "kill"
     tag: str = ""
     pass_fds: tuple[int, ...] = ()
+    umask: int | None = None
+    fixed_addresses: bool = False
 
 
 #: One layer applied to its wish: wraps a launch, is sent the outcome, returns findings.
