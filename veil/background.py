@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from veil import wiring
+from veil import elsewhere, wiring
 from veil.asking import number
 from veil.jobs import Job
-from veil.model.errors import BadInput, NotFound, Refused
+from veil.model.errors import BadInput, NotFound, VeilError
 from veil.model.outcome import Outcome, Piece, read_from
 from veil.model.record import Record
 from veil.result import Result
@@ -265,23 +265,34 @@ def logs(
     stream: StreamName = "both",
     project: str | os.PathLike[str] | None = None,
 ) -> Logs:
-    """Output of a background run since the cursors: live while this process owns it, from the store afterwards."""
+    """Output of a background run since the cursors: live, whoever owns it, and from the store afterwards.
+
+    Raises:
+        NotFound, BadInput: no such run; text that is no id or no cursor.
+        Refused: a process that does not serve it to others owns it (code ``runs_elsewhere``).
+    """
     job = wiring.jobs.get(id)
     if job is not None:
         return Handle(job).logs(stdout_cursor=stdout_cursor, stderr_cursor=stderr_cursor, stream=stream)
+    cursors = {"stdout": stdout_cursor, "stderr": stderr_cursor}
+    wanted = _wanted(cursors, stream)
     session = wiring.session(dict(os.environ), project)
-    return stored_logs(session.kit.store.get(id), {"stdout": stdout_cursor, "stderr": stderr_cursor}, stream)
+    record = elsewhere.settled(session, session.kit.store.get(id))
+    if record.status == "running":
+        found = elsewhere.read(session, id, cursors)
+        if found is not None:
+            pieces = {n: found[n][0] if n in wanted else Piece(b"", at, False) for n, at in cursors.items()}
+            lines = {name: found[name][1] for name in cursors}
+            return _logs(record, "running", round((time.time() - record.started) * 1000), pieces, lines, None)
+        record = elsewhere.settled(session, session.kit.store.get(id))  # it may have ended between the two looks
+    return stored_logs(record, cursors, stream)
 
 
 def stored_logs(record: Record, cursors: Mapping[str, int], stream: str) -> Logs:
     """The same from a record. Raises ``Refused`` (``runs_elsewhere``) while another process owns the run."""
     wanted = _wanted(cursors, stream)
     if record.status == "running":
-        raise Refused(
-            f"{record.id} is owned by another process, which alone has its output until it ends",
-            code="runs_elsewhere",
-            id=record.id,
-        )
+        raise elsewhere.not_served(record.id)
     outcome = record.observation.outcome
     pieces = {
         name: read_from(getattr(outcome, name), at) if name in wanted else Piece(b"", at, False)
@@ -292,12 +303,55 @@ def stored_logs(record: Record, cursors: Mapping[str, int], stream: str) -> Logs
     return _logs(record, status, round(outcome.seconds * 1000), pieces, lines, outcome)
 
 
-def kill(id: str | None = None, signal: str | int = "SIGTERM") -> Killed:
-    """Signal a background run of this process; ``None`` means the only live one. Idempotent after its end."""
-    if id is not None and wiring.jobs.get(id) is None:
-        session = wiring.session(dict(os.environ))
-        record = session.kit.store.get(id)
+def kill(
+    id: str | None = None,
+    signal: str | int = "SIGTERM",
+    *,
+    project: str | os.PathLike[str] | None = None,
+) -> Killed:
+    """Signal a background run, whoever owns it; ``None`` means the only live one. Idempotent after its end.
+
+    Returns when it has ended, for signals that are to end it (SIGKILL follows after 2 s).
+
+    Raises:
+        NotFound: no such run, or not exactly one live one; names those that are alive.
+        Refused: a process that does not serve it to others owns it (code ``runs_elsewhere``).
+    """
+    signum = signal_number(signal)
+    if id is not None and wiring.jobs.get(id) is not None:
+        return handle_of(id).kill(signum)
+    session = wiring.session(dict(os.environ), project)
+    if id is None:
+        mine, others = wiring.jobs.alive(), elsewhere.alive(session)
+        ids = [*mine, *(record.id for record in others)]
+        if len(ids) != 1:
+            raise NotFound("a single live background run", ids)
+        if mine:
+            return handle_of(mine[0]).kill(signum)
+    record = elsewhere.settled(session, session.kit.store.get(ids[0] if id is None else id))
+    if record.status == "running":
+        return _kill_elsewhere(session, record, signum)
+    status: Status = "killed" if record.status == "killed" else "exited"
+    return Killed(record.id, status, already_exited=True, exit=record.observation.outcome.exit)
+
+
+#: An owner sends at once, ends the rest 2 s later and then keeps the record; longer than this it is stuck (seconds).
+_OWNER_PATIENCE = 20.0
+_LOOK = 0.05
+
+
+def _kill_elsewhere(session: wiring.Session, record: Record, signum: int) -> Killed:
+    name = signals.Signals(signum).name
+    elsewhere.ask(session, record, name)
+    deadline = time.monotonic() + _OWNER_PATIENCE
+    while time.monotonic() < deadline:
+        record = elsewhere.settled(session, session.kit.store.get(record.id))
         if record.status != "running":
             status: Status = "killed" if record.status == "killed" else "exited"
-            return Killed(id, status, already_exited=True, exit=record.observation.outcome.exit)
-    return handle_of(id).kill(signal)
+            return Killed(record.id, status, name, exit=record.observation.outcome.exit)
+        if signum not in ENDING and not elsewhere.asked(session, record.id):
+            return Killed(record.id, "running", name)
+        time.sleep(_LOOK)
+    raise VeilError(
+        f"the process that owns {record.id} did not act within {_OWNER_PATIENCE:g} s", code="owner_stuck", id=record.id
+    )

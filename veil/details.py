@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from veil import wiring
+from veil import elsewhere, wiring
 from veil.model.errors import BadInput, NotFound
 from veil.model.record import Record
 from veil.present.paging import DEFAULT_LIMIT
@@ -102,7 +102,7 @@ def detail(
     if match is not None and selector in ("meta", "trace"):
         raise BadInput("match", match, f"nothing with selector {selector!r} (it searches stdout and stderr)")
     session = wiring.session(dict(os.environ), project)
-    found = Detail(session.kit.store.get(id), selector, match)
+    found = Detail(elsewhere.current(session, session.kit.store.get(id)), selector, match)
     if match is not None:
         _ = found.matches  # an invalid pattern is an error here, not when it is first looked at
     return found
@@ -112,11 +112,12 @@ def runs(limit: int = 20, *, project: str | os.PathLike[str] | None = None) -> l
     """The newest runs of the project, newest first."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise BadInput("limit", limit, "a whole number, 1 or more")
-    store = wiring.session(dict(os.environ), project).kit.store
+    session = wiring.session(dict(os.environ), project)
+    store = session.kit.store
     found = []
     for name in store.ids(limit):
         try:
-            found.append(Result(store.get(name)))
+            found.append(Result(elsewhere.settled(session, store.get(name))))
         except NotFound:
             continue  # another process cleared it away meanwhile
     return found

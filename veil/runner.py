@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veil import pipeline, wiring
+from veil import elsewhere, pipeline, wiring
 from veil.background import Handle
 from veil.host.orders import Controls, Listener, Orders
 from veil.kit import Kit
 from veil.model.command import Request
-from veil.model.errors import BadInput, CommandFailed
+from veil.model.errors import BadInput, CommandFailed, StoreFailed
 from veil.model.record import Record
 from veil.result import Result
 
@@ -117,7 +118,10 @@ class Runner:
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
         """See ``veil.start``."""
         asked = self.ask(command, options, background=True)
-        job = wiring.jobs.start(asked.kit, asked.request, asked.environment, asked.session.mark, asked.listener)
+        with elsewhere.turn(asked.session, asked.kit.max_background):
+            job = wiring.jobs.start(asked.kit, asked.request, asked.environment, asked.session.mark, asked.listener)
+            with contextlib.suppress(StoreFailed):  # then it is found by nobody else, and runs all the same
+                elsewhere.announce(asked.session, job.record.id, job.pid, served=False)
         return Handle(job)
 
 

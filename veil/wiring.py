@@ -25,6 +25,7 @@ from veil.secrets.redactor import SecretSet
 from veil.settings import Settings
 from veil.store.base import Store
 from veil.store.disk import DiskStore
+from veil.store.live import Control, LiveLog
 from veil.store.memory import MemoryStore
 from veil.store.where import project_directory, project_root, state_directory
 
@@ -37,6 +38,7 @@ class Session:
         project: root folder of the project.
         state: veil's own folder; ``None`` when there is none, and then ``why`` says so.
         folder: where the records of this project lie.
+        live, control: what background runs tell other processes; ``None`` when nothing goes to disk.
     """
 
     project: Path
@@ -46,6 +48,8 @@ class Session:
     why: str | None
     kit: Kit
     mark: Callable[[str], Beside]
+    live: LiveLog | None = None
+    control: Control | None = None
 
     def request(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Request:
         """One request from keywords, under this project's settings."""
@@ -151,7 +155,18 @@ def _make(root: Path, environment: Mapping[str, str]) -> Session:
         max_background=settings.max_background,
     )
     effects = next(layer for layer in layers.values() if isinstance(layer, EffectsLayer))
-    return Session(root, settings, place.path, folder, place.why, kit, effects.mark_job)
+    shared = (store.live, store.control) if isinstance(store, DiskStore) else (None, None)
+    return Session(root, settings, place.path, folder, place.why, kit, effects.mark_job, *shared)
+
+
+def own_process() -> None:
+    """Say that this process is veil's own (the command line): orphans of its runs come to it and are ended with them.
+
+    Never to be called in a program that starts processes of its own.
+    """
+    from veil.host import children, processes
+
+    children.PlainChild.adopting = processes.become_subreaper()
 
 
 @functools.cache

@@ -25,12 +25,9 @@ def reply(record: Record, *, full: bool = False) -> dict[str, Any]:
     """The JSON view of one run. ``full``: uncondensed streams (the record may say so itself)."""
     seen = record.observation
     outcome = seen.outcome
-    data: dict[str, Any] = {
-        "id": record.id,
-        "exit": outcome.exit,
-        "ok": outcome.ok,
-        "ms": round(outcome.seconds * 1000),
-    }
+    data: dict[str, Any] = {"id": record.id}
+    if record.status != "running":
+        data.update(exit=outcome.exit, ok=outcome.ok, ms=round(outcome.seconds * 1000))
     if record.background:
         data["background"] = True
         data["status"] = record.status
