@@ -36,7 +36,7 @@ class View:
         total_lines: lines that the command wrote.
         hidden_lines: lines that do not appear; ``shown_lines + hidden_lines == total_lines``.
         hidden_trouble: how many of the lines between the two ends look like trouble, surfaced or not.
-        hint: how to have what was left out and is kept, as the JSON tool is asked; ``None`` when there is no such thing.
+        hint: how the JSON tool is asked for what was left out and is kept; ``None`` when there is no such thing.
     """
 
     text: str
@@ -80,7 +80,7 @@ def condense(stream: Stream, *, failed: bool, name: str, id: str) -> View:
 
 
 class _Kept:
-    """The kept lines of a stream with their true numbers (from 1). ``gap``: the index before which bytes are missing."""
+    """The kept lines with their true numbers (from 1). ``gap``: the index before which bytes are missing."""
 
     def __init__(self, stream: Stream) -> None:
         self.dropped = stream.dropped

@@ -8,6 +8,7 @@ wordings of errno and signals, and words of failure. The vocabulary is in ``idio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from veil.present import shapes
@@ -16,13 +17,48 @@ from veil.present import shapes
 READ = 1_000
 
 
+_digits = re.compile(r"[0-9]+")
+
+
 def is_trouble(line: str) -> bool:
     """Whether a line (without its newline, made harmless by ``safe_text``) reads like a report of trouble."""
     line = line[:READ]
-    # Nearly all lines of nearly all logs end here: one search for fragments that every report has at least one of.
+    return _sieved(line) and _judged(_digits.sub(_shape, line))
+
+
+def find_signals(lines: Sequence[str]) -> list[int]:
+    """Indices (from 0, ascending) of the lines that read like trouble."""
+    judged: dict[str, bool] = {}  # logs repeat themselves but for their numbers
+    found: list[int] = []
+    for index, line in enumerate(lines):
+        if not _sieved(line[:READ]):
+            continue
+        shape = _digits.sub(_shape, line[:READ])
+        trouble = judged.get(shape)
+        if trouble is None:
+            trouble = _judged(shape)
+            if len(judged) < 20_000:
+                judged[shape] = trouble
+        if trouble:
+            found.append(index)
+    return found
+
+
+def _sieved(line: str) -> bool:
+    """Nearly all lines of nearly all logs end here: every report has one of some fragments in it or at its start."""
     lowered = line.lower()
-    if not shapes.GATE.search(lowered) and not shapes.STARTS.match(lowered):
-        return False
+    return bool(shapes.GATE.search(lowered) or shapes.STARTS.match(lowered))
+
+
+def _shape(number: re.Match[str]) -> str:
+    """All numbers of one length are the same number, but for those that mean something: none, states of HTTP, codes."""
+    digits = number.group()
+    if not digits.strip("0") or (len(digits) == 3 and digits[0] in "45") or digits[:2] == "00":
+        return digits
+    return "1" * len(digits)
+
+
+def _judged(line: str) -> bool:
     found = shapes.PREFIX.match(line)
     bare = line[found.end() :] if found else line
     if shapes.SILENT_ANY.search(line) or shapes.SILENT_START.match(line):
@@ -53,22 +89,3 @@ def _says(line: str, bare: str) -> bool:
     if not shapes.WORD.search(masked.lower()):
         return False
     return not (shapes.QUIET_ANY.search(line) or shapes.QUIET_START.match(line) or shapes.QUIET_START.match(bare))
-
-
-def find_signals(lines: Sequence[str]) -> list[int]:
-    """Indices (from 0, ascending) of the lines that read like trouble."""
-    gate, starts = shapes.GATE.search, shapes.STARTS.match
-    seen: dict[str, bool] = {}  # logs repeat themselves
-    found: list[int] = []
-    for number, line in enumerate(lines):
-        lowered = line[:READ].lower()
-        if not gate(lowered) and not starts(lowered):
-            continue
-        known = seen.get(line)
-        if known is None:
-            known = is_trouble(line)
-            if len(seen) < 10_000:
-                seen[line] = known
-        if known:
-            found.append(number)
-    return found
