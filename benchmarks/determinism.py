@@ -3,11 +3,13 @@
 Every run has a fresh folder. Four levels are counted:
 
 * bare: the child has the host's environment, the folder has a name of its own;
-* profile: the determinism profile, in folders whose names stay the same; the bytes as the child wrote them;
+* profile: the determinism profile, the bytes as the child wrote them. The profile has its own place for folders, so a
+  host whose temporary folder is memory does not differ in that; its workspace files have a fixed modification time.
+  With --follow-host the folders lie where the host has its temporary folder instead, which is harder;
 * stored: the same with known folders as tokens, which is how a cassette holds them (reversible, nothing is lost);
 * normalised: after the standard normalisers, all on, and none made for this benchmark.
 
-Usage: python benchmarks/determinism.py [--quick] [--runs N] [--only NAME ...] [--json FILE]
+Usage: python benchmarks/determinism.py [--quick] [--runs N] [--only NAME ...] [--follow-host] [--json FILE]
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ from veil.model.outcome import Stream
 DATA = Path(__file__).with_name("data") / "determinism.json"
 GOALS = {"bare": 7, "stored": 29, "normalised": 44}
 LONGEST = 120.0
+#: As veil itself: bash where there is one.
+SHELL = shutil.which("bash") or "/bin/sh"
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class Run:
             data = data if roots is None else roots.hide(data)
             return KeptStream.of(Stream(data, b"", len(data), 0))
 
-        return Step(("sh", "-c", command), text=command,
+        return Step((SHELL, "-c", command), text=command,
                     ending=Ending(exit=self.exit, stdout=kept(self.stdout), stderr=kept(self.stderr)))  # fmt: skip
 
 
 def child(command: str, cwd: Path, env: Mapping[str, str], umask: int, launcher: tuple[str, ...] = ()) -> Run:
     """The one place where a process is started: everything else here is independent of how."""
     process = subprocess.Popen(
-        (*launcher, "sh", "-c", command),
+        (*launcher, SHELL, "-c", command),
         cwd=cwd,
         env=dict(env),
         umask=umask,
@@ -149,7 +153,8 @@ def hosts_of(data: dict[str, Any], folder: Path) -> tuple[list[Host], list[str]]
 class Bench:
     """Runs a command on a host, bare or under the profile."""
 
-    def __init__(self, data: dict[str, Any], hosts: list[Host]) -> None:
+    def __init__(self, data: dict[str, Any], hosts: list[Host], place: Path | None) -> None:
+        self.place = place
         self.prepare = "\n".join(data["prepare"]) + "\n"
         self.hosts = hosts
         self.launcher = fixed_addresses()
@@ -163,7 +168,7 @@ class Bench:
             shutil.rmtree(folder)
 
     def profiled(self, command: str, host: Host) -> tuple[Run, Roots]:
-        place = host.base / "profile"
+        place = (self.place or host.base) / "profile"
         root, home, tmp = place / "work", place / "home", place / "tmp"
         for folder in (root, home, tmp):
             shutil.rmtree(folder, ignore_errors=True)
@@ -173,6 +178,9 @@ class Bench:
         env = DETERMINISTIC.environment(host.environment, str(home), str(tmp))
         umask = DETERMINISTIC.umask if DETERMINISTIC.umask is not None else host.umask
         child(self.prepare, root, env, umask)
+        if DETERMINISTIC.file_seconds is not None:
+            for path in [*root.rglob("*"), root, place]:
+                os.utime(path, (DETERMINISTIC.file_seconds,) * 2)
         run = child(command, root, env, umask, self.launcher)
         return run, Roots.of({"root": str(root), "home": str(home), "tmp": str(tmp)})
 
@@ -223,7 +231,7 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
     """A folder on disk, and its twin on tmpfs, both gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="veil-determinism-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="veil-determinism-", dir=DETERMINISTIC.place))
     try:
         yield folder
     finally:
@@ -237,6 +245,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=20, help="runs of each command and level (default 20)")
     parser.add_argument("--quick", action="store_true", help="4 runs: once per host")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these commands")
+    parser.add_argument("--follow-host", action="store_true", help="profile folders lie on the host's file system")
     parser.add_argument("--json", metavar="FILE", help="also write the rows here")
     options = parser.parse_args(argv)
     runs = 4 if options.quick else options.runs
@@ -244,7 +253,7 @@ def main(argv: list[str] | None = None) -> int:
     chosen = {n: c for n, c in data["commands"].items() if not options.only or n in options.only}
     with scratch() as folder:
         hosts, missing = hosts_of(data, folder)
-        bench = Bench(data, hosts)
+        bench = Bench(data, hosts, None if options.follow_host else folder)
         for line in missing:
             print(line)
         print(f"{len(chosen)} commands, {runs} runs each over {len(hosts)} hosts ({', '.join(h.name for h in hosts)});"

@@ -101,7 +101,7 @@ def _step_sections(step: Step, prefix: str) -> Iterator[Section]:
     yield from _ending_sections(step.ending, prefix)
     for number, ending in enumerate(step.earlier, 1):
         yield from _ending_sections(ending, f"{prefix}attempt{number}/")
-    for change in step.changes or ():
+    for change in step.delta:
         if change.content is not None:
             yield Section(f"{prefix}files/{change.path}", change.content)
 
@@ -145,6 +145,8 @@ def _step_data(step: Step) -> dict[str, Any]:
         data["timeout"] = step.timeout
     if step.changes is not None:
         data["changes"] = [_change_data(change) for change in step.changes]
+    if step.quiet:
+        data["quiet"] = [_change_data(change) for change in step.quiet]
     if step.before:
         data["tree"] = {"before": state_id(step.before), "after": state_id(step.after)}
     return data

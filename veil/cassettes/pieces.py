@@ -15,9 +15,7 @@ Pieces = tuple[tuple[str, bytes], ...]
 def ids(step: Step) -> tuple[tuple[str, str], ...]:
     """Ids of what is not compared as text: no content was kept, or there is none."""
     return tuple(
-        (c.path, c.after)
-        for c in step.changes or ()
-        if c.kind == "file" and c.content is None and c.change != "deleted"
+        (c.path, c.after) for c in step.delta if c.kind == "file" and c.content is None and c.change != "deleted"
     )
 
 
@@ -25,10 +23,12 @@ def pieces_of(step: Step) -> Pieces:
     """The tree delta as lines, the content of changed files, then the streams of every attempt."""
     rows = []
     files: list[tuple[str, bytes]] = []
-    for number, change in enumerate(sorted(step.changes or (), key=lambda c: c.path)):
+    told = set(step.changes or ())
+    for number, change in enumerate(sorted(step.delta, key=lambda c: c.path)):
         renamed = f" from {change.old}" if change.old is not None else ""
         target = f" -> {change.target}" if change.target is not None else ""
-        rows.append(f"{change.change} {change.kind} {change.mode:03o} {change.path}{renamed}{target}\n")
+        untold = "" if change in told else "untold "
+        rows.append(f"{untold}{change.change} {change.kind} {change.mode:03o} {change.path}{renamed}{target}\n")
         if change.content is not None:
             files.append((f"file {number}", change.content))
     pieces = [("tree", "".join(rows).encode("utf-8", "surrogateescape")), *files]

@@ -89,6 +89,9 @@ class Profile:
         passed: names let through from the real environment when set there.
         unrecorded: prefixes let through but neither matched nor recorded (they change no behaviour worth recording).
         home_files: files to write into the fresh home, by path relative to it.
+        place: folder below which workspace, home and tmp are made, under the same names every time. ``/var/tmp`` lies
+            on disk nearly everywhere, while ``/tmp`` is memory on some; sizes and order of directories follow that.
+        file_seconds: modification time (since the epoch) that all files of a fresh workspace, and its folder, get.
         umask: for the child. fixed_addresses: turn address randomisation off where allowed
             (``personality(ADDR_NO_RANDOMIZE)``). empty_stdin: standard input is the null device unless given.
         inherit: the real environment goes through whole (then ``fixed`` is empty).
@@ -100,6 +103,8 @@ class Profile:
     passed: frozenset[str] = frozenset()
     unrecorded: tuple[str, ...] = ("COVERAGE_", "COV_CORE_")
     home_files: Mapping[str, str] = field(default_factory=dict)
+    place: str | None = None
+    file_seconds: int | None = None
     umask: int | None = None
     fixed_addresses: bool = False
     empty_stdin: bool = False
@@ -145,6 +150,8 @@ DETERMINISTIC = Profile(
     passed=frozenset({"VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"})
     | {name for _, name in _MANAGERS},
     home_files={".gitconfig": _GIT_CONFIG},
+    place="/var/tmp",
+    file_seconds=FIXED_SECONDS,
     umask=0o022,
     fixed_addresses=True,
     empty_stdin=True,

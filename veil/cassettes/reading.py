@@ -65,6 +65,7 @@ def read_step(reader: Reader, shelf: Shelf, prefix: str) -> Step:
     if (rows := reader.any("changes")) is not None:
         holder = Reader({"changes": rows}, reader.file, reader.line, reader.where)
         changes = tuple(_change(row, shelf, prefix) for row in holder.rows("changes"))
+    quiet = tuple(_change(row, shelf, prefix) for row in reader.rows("quiet"))
     timeout = reader.any("timeout")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float))):
         raise reader.fail("'timeout' must be a number of seconds")
@@ -89,6 +90,7 @@ def read_step(reader: Reader, shelf: Shelf, prefix: str) -> Step:
         status=reader.maybe("status", str, "exited"),
         earlier=earlier,
         changes=changes,
+        quiet=quiet,
         source=reader.optional("source", str),
         read=reader.pairs("read", str),
         files={path: _fact(path, row, reader) for path, row in reader.pairs("files", dict).items()},

@@ -28,6 +28,7 @@ def step_of(
     roots: Roots,
     *,
     changes: Sequence[TreeChange] | None = None,
+    quiet: Sequence[TreeChange] = (),
     read: Mapping[str, str] | None = None,
     wholes: Mapping[str, str] | None = None,
     env: Sequence[tuple[str, str | None]] | None = None,
@@ -38,7 +39,8 @@ def step_of(
     Args:
         record: the finished run. request: what was asked.
         roots: folders to hide behind tokens in texts, streams and file contents (not in binary content).
-        changes: the tree delta with contents; None when nobody looked. Its ids must be those of the hidden content.
+        changes: what the run told to have changed, with contents; None when nobody looked. Its ids must be those of
+            the hidden content. quiet: what changed besides.
         read: further touched paths, with their ids.
         wholes: digest of a whole stream (``stdout``, ``stderr``) where only part of it was kept.
         env: the environment additions to record; None for those of the request.
@@ -65,6 +67,7 @@ def step_of(
         ending=_ending(seen.outcome, roots, wholes),
         earlier=tuple(_ending(outcome, roots, {}) for outcome in seen.earlier),
         changes=None if changes is None else tuple(sorted(changes, key=lambda change: change.path)),
+        quiet=tuple(sorted(quiet, key=lambda change: change.path)),
         source=seen.findings.source,
         read=dict(read or {}),
         files=dict(seen.findings.files),

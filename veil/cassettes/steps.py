@@ -139,8 +139,10 @@ class Step:
         expect: pairs of check name and expected value. judged: what the checks said.
         merged: both streams in stdout, in true order. background: started, not waited for. status: as in ``Record``.
         ending: the last attempt. earlier: those before it.
-        changes: None when nobody looked. source: how the changes are known. read: further paths that the step is known
-            to have touched but left as they were, with their ``entry_id``. files: facts looked at for checks.
+        changes: what ``files_changed`` told; None when nobody looked. source: how it is known.
+        quiet: paths that changed as well but were not told (ignored by git, or effects were off); done again on replay.
+        read: further paths that the step is known to have touched but left as they were, with their ``entry_id``.
+        files: facts looked at for checks.
         notes: JSON-ready further findings that are the same every time.
     """
 
@@ -160,16 +162,22 @@ class Step:
     ending: Ending = field(default_factory=Ending)
     earlier: tuple[Ending, ...] = ()
     changes: tuple[TreeChange, ...] | None = None
+    quiet: tuple[TreeChange, ...] = ()
     source: str | None = None
     read: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, Fact] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def delta(self) -> tuple[TreeChange, ...]:
+        """Everything that the step changed on disk, told or not."""
+        return (*(self.changes or ()), *self.quiet)
+
+    @property
     def before(self) -> dict[str, str]:
         """``entry_id`` per touched path before the step: what must be there for the recording to be true."""
         found = dict(self.read)
-        for change in self.changes or ():
+        for change in self.delta:
             if change.old is not None:
                 found[change.old] = change.before
                 found.setdefault(change.path, ABSENT)
@@ -181,10 +189,10 @@ class Step:
     def after(self) -> dict[str, str]:
         """``entry_id`` per touched path after the step."""
         found = dict(self.read)
-        for change in self.changes or ():
+        for change in self.delta:
             if change.old is not None:
                 found.setdefault(change.old, ABSENT)
-        found.update((change.path, change.after) for change in self.changes or ())
+        found.update((change.path, change.after) for change in self.delta)
         return found
 
     @property

@@ -233,9 +233,12 @@ def _effect(where: str, detail: str, expected: str, got: str) -> StepVerdict:
 
 
 def _needed(names: tuple[str, ...], registry: Registry, good: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
-    """The names without those that ``good`` can do without; erasing ones are dropped first."""
+    """The names without those that ``good`` can do without.
+
+    Erasing ones are dropped first, and general ones (which come later in a registry) before specific ones.
+    """
     left = list(names)
-    for name in sorted(names, key=lambda n: not registry.entries[n].erases):
+    for name in sorted(names[::-1], key=lambda n: not registry.entries[n].erases):
         without = [other for other in left if other != name]
         if good(without):
             left = without
@@ -245,7 +248,7 @@ def _needed(names: tuple[str, ...], registry: Registry, good: Callable[[Sequence
 def _only_order(label: str, one: Pieces, two: Pieces) -> bool:
     if not label.endswith(("stdout", "stderr")):
         return False
-    return sorted(dict(one)[label].splitlines()) == sorted(dict(two).get(label, b"").splitlines())
+    return sorted(dict(one)[label].split(b"\n")) == sorted(dict(two).get(label, b"").split(b"\n"))
 
 
 def _same_detail(needed: tuple[str, ...], masked: tuple[str, ...]) -> str:

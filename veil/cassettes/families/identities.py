@@ -17,7 +17,7 @@ _GIT = (
     rb"^(?:commit |index |Merge: |HEAD is now at |Updating )(?P<a>" + _SHORT + rb")(?![0-9A-Za-z])"
     rb"(?:(?:\.\.\.?| )(?P<b>" + _SHORT + rb")(?![0-9A-Za-z]))?"
     rb"|^\[[^\]\n]+ (?P<c>" + _SHORT + rb")\]"
-    rb"|^ *[+*]? +(?P<d>" + _SHORT + rb")\.\.\.?(?P<e>" + _SHORT + rb") "
+    rb"|^ [ +*-] (?P<d>" + _SHORT + rb")\.\.\.?(?P<e>" + _SHORT + rb") "
     rb"|^\^?(?P<f>(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,12}) (?=\S)"
 )
 _HASHES = re.compile(rb"(?P<whole>" + _WHOLE + rb")|" + _GIT, re.MULTILINE)
@@ -68,7 +68,7 @@ def _pids(text: bytes, context: Context) -> bytes:
 #: A known process id of fewer digits is not looked for alone: it would be found in any table of numbers.
 _CLEAR = 4
 _PID = (
-    rb"\b(?:pid|ppid|process|process id|processid)(?: is)?[ =:]{1,2}#?(?P<said>[0-9]{2,7})(?![0-9.])"
+    rb"\b(?:pid|ppid|process id)(?: is)?[ =:]{1,2}#?(?P<said>[0-9]{2,7})(?![0-9.])"
     rb"|^==(?P<valgrind>[0-9]{2,7})=="
     rb"|(?<=[A-Za-z])\[(?P<syslog>[0-9]{2,7})\](?=:)"
     rb"|^\[[0-9]+\][ +-]+(?P<job>[0-9]{2,7})$"

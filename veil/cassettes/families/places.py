@@ -8,7 +8,7 @@ from veil.cassettes.normalise import Context, Normaliser
 
 #: Random names are only looked for below folders for temporary files: ``tmp_results`` elsewhere is somebody's own name.
 _TEMPORARY = re.compile(
-    rb"(?P<folder>(?:<tmp>|<home>|/tmp|/var/tmp|/dev/shm|/var/folders/[^/\s]+/[^/\s]+/T)/(?:[^\s/'\":]+/)*?)"
+    rb"(?P<folder>(?:<tmp>|<home>|/tmp|/var/tmp|/dev/shm|/var/folders/[^/\s]+/[^/\s]+/T)/(?:[^\s/'\":]{1,255}/){0,6}?)"
     rb"(?P<name>tmp[a-z0-9_]{8}(?![A-Za-z0-9_])|tmp\.[A-Za-z0-9]{6,12}(?![A-Za-z0-9])"
     rb"|pytest-of-[^/\s'\"]+/pytest-[0-9]+|pip-[a-z-]+-[a-z0-9_]{8}(?![a-z0-9_])|npm-[0-9a-f]{8}(?![0-9a-f]))"
 )

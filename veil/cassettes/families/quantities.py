@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from veil.cassettes.normalise import erased
+import re
+
+from veil.cassettes.normalise import Context, Normaliser, erased
 
 _NUMBER = rb"[0-9]+(?:[.,][0-9]+)?(?:e-?[0-9]+)?"
 
+_SIZE = rb"[0-9]+(?:\.[0-9]+)?[KMGT]?"
+_LS_TOTAL = re.compile(rb"^total " + _SIZE + rb"$", re.MULTILINE)
+_LS_ROW = re.compile(
+    rb"^(?P<kind>[bcdlps-])(?P<rights>[rwxsStT-]{9}[.+@]? +[0-9]+ +\S+ +\S+) +(?P<size>" + _SIZE + rb") ", re.MULTILINE
+)
+
+
+def _dir_sizes(text: bytes, context: Context) -> bytes:
+    """Sizes of files stay, but not their alignment: the column is as wide as its widest size."""
+
+    def replace(row: re.Match[bytes]) -> bytes:
+        size = b"<size>" if row["kind"] == b"d" else row["size"]
+        return b"%s%s %s " % (row["kind"], row["rights"], size)
+
+    return _LS_ROW.sub(replace, _LS_TOTAL.sub(b"total <size>", text))
+
+
 FAMILY = (
-    erased("speeds", 1, "bytes per second", "speed", _NUMBER + rb" ?[kKMGT]?i?[Bb](?:/s|ps)(?![A-Za-z])"),
+    erased(
+        "speeds", 1, "bytes per second", "speed", rb"(?<![\w.])" + _NUMBER + rb" ?[kKMGT]?i?[Bb](?:/s|ps)(?![A-Za-z])"
+    ),
     erased(
         "durations",
         1,
@@ -18,12 +39,12 @@ FAMILY = (
         + _NUMBER
         + rb" ?(?:ns|us|\xc2\xb5s|\xce\xbcs|ms|s|secs?|seconds?|mins?|minutes?|hours?)(?![A-Za-z0-9_])",
     ),
-    erased(
+    Normaliser(
         "dir_sizes",
         1,
         "ls -l: blocks in total and sizes of directories, which the file system chooses",
-        "size",
-        rb"^total (?P<value>[0-9]+(?:\.[0-9]+)?[KMGT]?)$",
-        rb"^d[rwxsStT-]{9}[.+@]? +[0-9]+ \S+ +\S+ +(?P<value>[0-9]+(?:\.[0-9]+)?[KMGT]?) ",
+        True,
+        ("size",),
+        _dir_sizes,
     ),
 )
