@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil.model.outcome import Stream
-from veil.present import idioms, shapes
+from veil.present import idioms, sieve
 from veil.present.condense import condense
 from veil.present.signals import find_signals, is_trouble
 
@@ -163,7 +163,7 @@ def test_every_wording_of_the_tables_passes_the_sieve() -> None:
     for entry in idioms.entries(idioms.ERRNO, idioms.SIGNALS, idioms.PLAIN, idioms.WORDS):
         for text in spelt_out(entry):
             assert regex.fullmatch(entry, text), (entry, text)
-            assert shapes.GATE.search(text), text
+            assert sieve.GATE.search(text), text
 
 
 def spelt_out(pattern: str) -> list[str]:
@@ -185,7 +185,7 @@ def spelt_out(pattern: str) -> list[str]:
 @given(st.text(alphabet=st.sampled_from("eEfF rRoOx:0-1/.\"'[]()*=\t"), max_size=80))
 def test_any_line_is_judged_and_the_sieve_only_holds_back(line: str) -> None:
     if is_trouble(line):
-        assert shapes.GATE.search(line.lower()) or shapes.STARTS.match(line.lower())
+        assert sieve.GATE.search(line.lower()) or sieve.STARTS.match(line.lower())
     assert (find_signals([line]) == [0]) == is_trouble(line)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from veil.model.outcome import Stream
-from veil.present.signals import find_signals
 from veil.present.text import gap_notice, safe_text
 
 #: Lines shown whole; of a longer stream its first and last lines.
@@ -109,6 +108,8 @@ class _Kept:
 def _ends(kept: _Kept, end: int, name: str, id: str) -> tuple[list[str], list[str], int, set[int]]:
     """Both ends with the pointer and the surfaced lines between: all of it, the between alone, the count of trouble,
     and the numbers of the lines that appear."""
+    from veil.present.signals import find_signals  # short output has no need of it
+
     middle = kept.lines[HEAD:end]
     found = [HEAD + index for index in find_signals(middle)]
     surfaced = _surfaced(kept, found)

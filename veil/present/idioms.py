@@ -129,7 +129,7 @@ functions state states
 """
 
 
-#: Fragments of lower-cased lines: every report has one, or starts with one of ``shapes.STARTS``. A coarse sieve.
+#: Fragments of lower-cased lines: every report has one, or starts with one of ``sieve.STARTS``. A coarse sieve.
 #: Spaces count; the separator is exactly space, bar, space.
 FRAGMENTS = (
     " died |  gone |  only  |  sig | *** | : got  | abort | address a | after free | alert | allocat | "

@@ -3,15 +3,17 @@
 A grammar of how tools report, in three steps: a line that tells of something else (a passed test, a commit subject, a
 compile command, a listing) is silent; what only *names* trouble (identifiers, paths, counts of zero, "error handling",
 quoted data) is masked; what is left is read for labels, outcome marks, counts, exit statuses, exception names, the
-wordings of errno and signals, and words of failure. The vocabulary is in ``idioms``, the shapes are in ``shapes``.
+wordings of errno and signals, and words of failure. The vocabulary is in ``idioms``, the shapes are in ``shapes``,
+a first coarse look in ``sieve``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import ModuleType
 
-from veil.present import shapes
+from veil.present import sieve
 
 #: Characters of a line that are read; trouble starts a line, it does not hide in the middle of a minified one.
 READ = 1_000
@@ -47,7 +49,7 @@ def find_signals(lines: Sequence[str]) -> list[int]:
 def _sieved(line: str) -> bool:
     """Nearly all lines of nearly all logs end here: every report has one of some fragments in it or at its start."""
     lowered = line.lower()
-    return bool(shapes.GATE.search(lowered) or shapes.STARTS.match(lowered))
+    return bool(sieve.GATE.search(lowered) or sieve.STARTS.match(lowered))
 
 
 def _shape(number: re.Match[str]) -> str:
@@ -59,16 +61,18 @@ def _shape(number: re.Match[str]) -> str:
 
 
 def _judged(line: str) -> bool:
+    from veil.present import shapes
+
     found = shapes.PREFIX.match(line)
     bare = line[found.end() :] if found else line
     if shapes.SILENT_ANY.search(line) or shapes.SILENT_START.match(line):
         return False
     if found and shapes.SILENT_START.match(bare):
         return False
-    return _reports(line, bare) or _says(line, bare)
+    return _reports(shapes, line, bare) or _says(shapes, line, bare)
 
 
-def _reports(line: str, bare: str) -> bool:
+def _reports(shapes: ModuleType, line: str, bare: str) -> bool:
     """Shapes that only a report has."""
     return bool(
         shapes.REPORT_START.match(bare)
@@ -78,7 +82,7 @@ def _reports(line: str, bare: str) -> bool:
     )
 
 
-def _says(line: str, bare: str) -> bool:
+def _says(shapes: ModuleType, line: str, bare: str) -> bool:
     """Labels, counts and wordings in what is left when names, quotations and counts of nothing are taken out."""
     light = shapes.NOT_REPORTED.sub("·", line)
     if shapes.COUNT.search(light) or shapes.PHRASE.search(light.lower()):
