@@ -372,6 +372,16 @@ def test_a_head_that_cannot_be_read_from_files_is_asked_for(place: Path) -> None
         git.head(repository(place))
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_tracked_files_are_not_ignored(split: bool, place: Path) -> None:
+    (place / ".gitignore").write_text("*.log\n")
+    (place / "kept.log").touch()
+    run(place, "add", "-f", "kept.log")
+    if split:
+        run(place, "update-index", "--split-index")
+    assert git.ignored(repository(place), ["kept.log", "other.log"]) == {"other.log"}
+
+
 def test_names_that_look_like_patterns(place: Path) -> None:
     (place / ".gitignore").write_text("*.log\nbuild/\n")
     names = [":!x", ":(glob)y.log", "*", "-z", "new\nline.log", "build/", "build/deep/x", "f", "\udcff.log", " a "]

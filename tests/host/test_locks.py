@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,9 @@ def test_a_job_of_another_process_and_its_death(directory: Path, root: str) -> N
 def test_a_job_is_ended_in_spite_of_a_forked_copy(directory: Path, root: str) -> None:
     window = locks.enter(directory, root, 0.0)
     job = locks.mark_job(directory, root)
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of the test run itself do not matter to the child
+        pid = os.fork()
     if pid == 0:
         time.sleep(60)
         os._exit(0)

@@ -245,6 +245,18 @@ def test_changed_but_ignored_is_noted(folder: Path, tmp_path: Path) -> None:
     assert asked_git.notes["ignored_unseen"] is True
 
 
+@pytest.mark.parametrize("where", [".", "inner"])
+def test_very_many_ignored_files(where: str, folder: Path, tmp_path: Path) -> None:
+    """Their folders are asked about first; one that is tracked all the same is still told."""
+    shell(folder, REPOSITORY)
+    shell(folder, INNER + "; echo build/ >> inner/.gitignore")
+    script = f"cd {where}; mkdir -p build/deep; touch build/deep/{{1..800}} new; git add -f build/deep/7"
+    findings = watch(layer_for(tmp_path, "scan"), folder, script)
+    prefix = "" if where == "." else "inner/"
+    assert rows(findings) == [f"created {prefix}build/deep/7", f"created {prefix}new"]
+    assert findings.notes["ignored_changed"]["total"] == 799
+
+
 PLAIN = [
     ("nothing", "true", ()),
     ("created", "echo 1 > a; mkdir -p d/e; echo 2 > d/e/x", ("created a", "created d/e/x")),
@@ -314,6 +326,13 @@ def test_a_broken_index_falls_back_to_the_scan(folder: Path, tmp_path: Path) -> 
     assert findings.source == "scan"
     assert rows(findings) == ["modified f", "created x.log"]
     assert any("ignored" in gap for gap in findings.notes["effects_gaps"])
+
+
+def test_an_index_in_two_files_is_scanned(folder: Path, tmp_path: Path) -> None:
+    shell(folder, REPOSITORY + "; git update-index --split-index")
+    findings = watch(layer_for(tmp_path, "git"), folder, "echo 2 >> f; echo 1 > x.log; rm g")
+    assert findings.source == "scan"
+    assert rows(findings) == ["modified f", "deleted g"]
 
 
 @pytest.mark.needs("root")

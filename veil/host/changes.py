@@ -206,7 +206,11 @@ def _without_ignored(
     tree: Tree, before: Picture, after: Picture, found: list[Candidate], notes: dict[str, Any]
 ) -> list[Candidate]:
     """Leave out what git ignores; name it in the notes, so that nobody takes it for unchanged."""
-    asked = {each.path: _is_dir(each.before) or _is_dir(each.after) for each in found if not each.tracked}
+    asked = {
+        each.path: _is_dir(each.before) or _is_dir(each.after)
+        for each in found
+        if not each.tracked and each.path not in after.listed  # git lists nothing that it ignores
+    }
     try:
         dropped = ignored_paths(tree, asked, before.scan.nested | after.scan.nested)
     except git.GitFailed as error:

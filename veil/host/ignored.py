@@ -8,8 +8,11 @@ from collections.abc import Collection, Mapping
 
 from veil.host import git
 from veil.host.pictures import Tree
-from veil.host.repository import find
+from veil.host.repository import Repository, find
 from veil.host.tree import signature
+
+#: Paths beyond which their folders are asked about first: what lies in an ignored folder is ignored.
+MANY = 500
 
 
 def ignored_paths(tree: Tree, asked: Mapping[str, bool], nested: Collection[str]) -> set[str]:
@@ -26,6 +29,10 @@ def ignored_paths(tree: Tree, asked: Mapping[str, bool], nested: Collection[str]
         if folder and _is_ignored_repository(tree, folder, nested):
             found.update(members)
             continue
+        if len(members) > MANY:
+            gone = _in_ignored_folders(tree, folder, members, nested)
+            found |= gone
+            members = [path for path in members if path not in gone]
         links: dict[str, bool] = {}
         # a pattern for folders only matches a folder that is gone when the question ends with a slash
         named = {p + "/" if asked[p] else p: p for p in members if not _behind_link(tree, p, links)}
@@ -65,13 +72,33 @@ def _behind_link(tree: Tree, path: str, known: dict[str, bool]) -> bool:
     return known[above]
 
 
-def _ask(tree: Tree, folder: str, paths: list[str]) -> set[str]:
-    assert tree.repository is not None
+def _in_ignored_folders(tree: Tree, folder: str, members: list[str], nested: Collection[str]) -> set[str]:
+    folders = {path.rpartition("/")[0] for path in members} - {"", folder}
+    if len(folders) * 4 > len(members):
+        return set()
+    gone = ignored_paths(tree, dict.fromkeys(folders, True), nested)
+    inside = {path for path in members if path.rpartition("/")[0] in gone}
+    inner = _repository(tree, folder)
+    if inside and inner is not None:
+        cut = len(folder) + 1 if folder else 0
+        names = git.tracked(inner)
+        inside = {path for path in inside if path[cut:] not in names}
+    return inside
+
+
+def _repository(tree: Tree, folder: str) -> Repository | None:
     if not folder:
-        return git.ignored(tree.repository, paths)
+        return tree.repository
     top = os.path.join(tree.root, folder)
     inner = find(top)
-    if inner is None or inner.root != top:
+    return inner if inner is not None and inner.root == top else None
+
+
+def _ask(tree: Tree, folder: str, paths: list[str]) -> set[str]:
+    inner = _repository(tree, folder)
+    if inner is None:
         return set()  # the nested repository is gone, and what it ignored with it
+    if not folder:
+        return git.ignored(inner, paths)
     cut = len(folder) + 1
     return {f"{folder}/{path}" for path in git.ignored(inner, [path[cut:] for path in paths])}
