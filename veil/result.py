@@ -7,10 +7,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from veil.model.outcome import Change, Ended
+from veil.model.outcome import Change, Ended, Stream
 from veil.model.record import Record
 from veil.model.verdict import Verdict
 from veil.present.reply import advice_for, reply, view_of
+from veil.present.text import safe_text
+
+
+def _quoted(text: str, most: int, *, end: bool) -> str:
+    """``repr`` of a text in at most ``most`` characters; of a longer one its end or its beginning."""
+    if len(text) <= most and len(repr(text)) <= most:
+        return repr(text)
+    left, kept = most - len("'...'"), 0
+    for sign in reversed(text) if end else text:
+        left -= 2 if sign == "'" else len(repr(sign)) - 2  # a quote may have to be escaped
+        if left < 0:
+            break
+        kept += 1
+    return repr("..." + text[len(text) - kept :] if end else text[:kept] + "...")
+
+
+def _last_words(stream: Stream) -> str:
+    """The last three lines with anything on them."""
+    lines = safe_text(stream.data[-4_000:]).split("\n")
+    return "\n".join([line.strip() for line in lines if line.strip()][-3:])
 
 
 @dataclass(frozen=True)
@@ -24,8 +44,17 @@ class Result:
     record: Record
 
     def __repr__(self) -> str:
-        how = self.signal or f"exit {self.exit}"
-        return f"<veil.Result {self.id} {self.ended} {how}: {self.command[:60]!r}>"
+        how = {"timed_out": "timed out", "spawn_failed": "could not start"}.get(self.ended, f"exit {self.exit}")
+        text = f"<veil.Result {self.id} {self.signal or how}: {_quoted(self.command, 70, end=False)}"
+        if not self.ok:
+            # of ``assert result.ok`` introspection shows this and nothing else, cut at 240 characters by pytest
+            outcome = self.record.observation.outcome
+            name = "stderr" if outcome.stderr.total_bytes else "stdout"
+            words = outcome.spawn_error or _last_words(getattr(outcome, name))
+            if words:
+                label = "" if outcome.spawn_error else f"{name} ends "
+                text += f"; {label}{_quoted(words, 236 - len(text) - len(label), end=True)}"
+        return text + ">"
 
     @property
     def id(self) -> str:

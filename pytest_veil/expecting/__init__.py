@@ -1,0 +1,33 @@
+"""Expectations on the result of a run, with failures that tell the whole story.
+
+    from pytest_veil import expect
+    expect(result).exit(0).stdout.contains("done").created("dist/app.js").not_.stderr.contains("warning")
+
+Works without a pytest session too. ``seams`` holds what a session may exchange; ``explain`` is for plain asserts.
+"""
+
+from __future__ import annotations
+
+from pytest_veil.expecting.explain import explain
+from pytest_veil.expecting.failures import ExpectationError, Failure
+from pytest_veil.expecting.fluent import Expect, Expectation, FileExpectation, StreamExpectation
+from pytest_veil.expecting.seams import FileFact, Looker, look_on_disk, using
+from pytest_veil.expecting.soft import Soft
+
+__all__ = [
+    "Expect",
+    "Expectation",
+    "ExpectationError",
+    "Failure",
+    "FileExpectation",
+    "FileFact",
+    "Looker",
+    "Soft",
+    "StreamExpectation",
+    "expect",
+    "explain",
+    "look_on_disk",
+    "using",
+]
+
+expect = Expect()
