@@ -85,7 +85,7 @@ def test_state_chooses_among_equal_commands() -> None:
         ({"env": (("A", "2"),)}, "env A", "2", "1"),
         ({"env": ()}, "env A", "(not set)", "1"),
         ({"env": (("A", "1"), ("B", None))}, "env B", None, "(not set)"),
-        ({"argv": ("/bin/bash", "-c", "make test")}, "shell", ["/bin/bash", "-c"], ["/bin/sh", "-c"]),
+        ({"argv": ("/bin/bash", "-c", "make test")}, "shell", ["bash", "-c"], ["sh", "-c"]),
         ({"merged": True}, "mode", ["merged"], []),
         ({"background": True}, "mode", ["background"], []),
     ],
@@ -103,6 +103,11 @@ def test_rr_03_a_miss_shows_the_differing_field(change: dict[str, Any], field: s
         assert row["asked"] == asked
         assert repr(asked) in str(caught.value)
     assert "nothing was run" in str(caught.value)
+
+
+def test_where_the_shell_lives_does_not_matter() -> None:
+    elsewhere = dataclasses.replace(sh("make"), argv=("/opt/local/bin/sh", "-c", "make"))
+    assert tape(sh("make")).take(key_of(elsewhere))[0] == 1
 
 
 def test_an_argv_is_not_a_text() -> None:

@@ -121,10 +121,9 @@ def _without_nothing(**members: Any) -> dict[str, Any]:
 
 
 def _step_data(step: Step) -> dict[str, Any]:
-    shell = step.text is not None and step.argv[-1:] == (step.text,)
     data = _without_nothing(
-        shell=list(step.argv[:-1]) if shell else None,
-        argv=None if shell else list(step.argv),
+        shell=list(step.shell),
+        argv=None if step.shell else list(step.argv),
         env=dict(step.env),
         stdin=None if step.stdin is None else digest(step.stdin),
         stream_bytes=step.stream_bytes,

@@ -28,7 +28,8 @@ class Key:
     """What makes two runs the same question, all with tokens for folders. The state of the files is looked at apart.
 
     Attributes:
-        command: the shell text, or the argv when there is none. shell: the argv in front of the text.
+        command: the shell text, or the argv when there is none. shell: the argv in front of the text, the
+            program by its name alone.
         stdin: ``null`` or the digest of the bytes. env: the chosen additions, sorted.
         mode: ``merged`` and ``background`` where they hold.
     """
@@ -43,15 +44,19 @@ class Key:
 
 def key_of(step: Step) -> Key:
     """The key of a step: recorded, or built from what is asked now by the same ``step_of``."""
-    shell = step.text is not None and step.argv[-1:] == (step.text,)
     return Key(
         command=step.argv if step.text is None else step.text,
         cwd=step.cwd,
         stdin="null" if step.stdin is None else digest(step.stdin),
         env=step.env,
-        shell=step.argv[:-1] if shell else (),
+        shell=_shell(step.shell or (step.argv if step.text is not None else ())),
         mode=("merged",) * step.merged + ("background",) * step.background,
     )
+
+
+def _shell(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Where a shell is installed differs between machines and is not part of the question; which shell it is, is."""
+    return (argv[0].rpartition("/")[2], *argv[1:]) if argv else ()
 
 
 class Tape:

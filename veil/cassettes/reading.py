@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from veil.cassettes.archive import Section
@@ -150,10 +151,9 @@ def _fact(path: str, members: dict[str, Any], reader: Reader) -> Fact:
 
 def octal(text: str, reader: Reader) -> int:
     """Permission bits as they stand in a cassette."""
-    try:
-        return int(text, 8)
-    except ValueError:
-        raise reader.fail(f"mode {text!r} is not octal") from None
+    if not re.fullmatch(r"[0-7]{1,6}", text):
+        raise reader.fail(f"mode {text!r} is not octal")
+    return int(text, 8)
 
 
 def _ending(reader: Reader, shelf: Shelf, prefix: str) -> Ending:

@@ -42,8 +42,8 @@ def state_id(entries: Mapping[str, str]) -> str:
     """One digest for many paths: ``entries`` maps a path to its ``entry_id``. No paths give the empty text."""
     if not entries:
         return ""
-    rows = (f"{path}\0{entries[path]}\0".encode("utf-8", "surrogateescape") for path in sorted(entries))
-    return digest(b"".join(rows))
+    rows = [f"{path}\0{entry}\0".encode("utf-8", "surrogateescape") for path, entry in entries.items()]
+    return digest(b"".join(sorted(rows)))
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,18 @@ class KeptStream:
     tail: bytes = b""
     total_bytes: int = 0
     total_lines: int = 0
-    whole: str | None = field(default_factory=lambda: digest(b""))
+    whole: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.whole is None and not self.stream().truncated:
+            object.__setattr__(self, "whole", digest(self.head + self.tail))
 
     @classmethod
     def of(cls, stream: Stream, whole: str | None = None) -> KeptStream:
         """``stream`` with its digest; ``whole`` is needed only for a truncated one."""
         if stream.truncated:
             return cls(stream.head, stream.tail, stream.total_bytes, stream.total_lines, whole)
-        return cls(stream.data, b"", len(stream.data), lines_of(stream.data), digest(stream.data))
+        return cls(stream.data, b"", len(stream.data), lines_of(stream.data))
 
     def stream(self) -> Stream:
         """The stream as the model knows it."""
@@ -172,6 +176,12 @@ class Step:
     def delta(self) -> tuple[TreeChange, ...]:
         """Everything that the step changed on disk, told or not."""
         return (*(self.changes or ()), *self.quiet)
+
+    @property
+    def shell(self) -> tuple[str, ...]:
+        """The argv in front of the shell text; empty when the argv is not of that form."""
+        form = self.text is not None and len(self.argv) > 1 and self.argv[-1] == self.text
+        return self.argv[:-1] if form else ()
 
     @property
     def before(self) -> dict[str, str]:

@@ -12,6 +12,8 @@ from veil.cassettes.errors import CassetteDamaged
 
 _T = TypeVar("_T")
 _UNSEEN = re.compile(f"[{UNSEEN}]")
+#: Surrogates that stand for no byte: half a pair.
+_NO_TEXT = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 #: A value that fits into this many columns stands on one line; a list of objects has a line per object, so that a
 #: changed row is a changed line.
 WIDTH = 160
@@ -67,7 +69,9 @@ class Reader:
             return members
 
         try:
-            members = json.loads(section.data, object_pairs_hook=once, parse_constant=_no_constant)
+            members = json.loads(section.data.decode(), object_pairs_hook=once, parse_constant=_no_constant)
+            if b"\\ud" in section.data.lower() and _NO_TEXT.search(json.dumps(members, ensure_ascii=False)):
+                raise CassetteDamaged(file, section.line, f"{section.name}: half a surrogate pair is no text")
         except json.JSONDecodeError as error:
             where = section.line + error.lineno
             raise CassetteDamaged(file, where, f"{section.name}: not JSON: {error.msg}") from None

@@ -238,7 +238,8 @@ def _needed(names: tuple[str, ...], registry: Registry, good: Callable[[Sequence
     Erasing ones are dropped first, and general ones (which come later in a registry) before specific ones.
     """
     left = list(names)
-    for name in sorted(names[::-1], key=lambda n: not registry.entries[n].erases):
+    order = {name: (not registry.entries[name].erases, -place) for place, name in enumerate(names)}
+    for name in sorted(names, key=lambda n: order[n]):
         without = [other for other in left if other != name]
         if good(without):
             left = without
