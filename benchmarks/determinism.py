@@ -23,8 +23,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ from veil.model.outcome import Stream
 DATA = Path(__file__).with_name("data") / "determinism.json"
 GOALS = {"bare": 7, "stored": 29, "normalised": 44}
 LONGEST = 120.0
+#: Seconds that a round through all commands takes at least.
+LEAST_ROUND = 1.1
 #: As veil itself: bash where there is one.
 SHELL = shutil.which("bash") or "/bin/sh"
 
@@ -185,25 +188,49 @@ class Bench:
         return run, Roots.of({"root": str(root), "home": str(home), "tmp": str(tmp)})
 
 
-def measure(bench: Bench, name: str, command: str, runs: int) -> dict[str, Any]:
-    """One row of the table: at each level, whether all runs were the same."""
-    hosts = [bench.hosts[n % len(bench.hosts)] for n in range(runs)]
-    bare = [bench.bare(command, host).step(command) for host in hosts]
-    seen = [bench.profiled(command, host) for host in hosts]
-    written = [run.step(command) for run, _ in seen]
-    stored = [run.step(command, roots) for run, roots in seen]
-    known = tuple({"pid": (str(run.pid),)} for run, _ in seen)
-    proposal: Proposal = propose(stored, Rules(), known)
-    return {
-        "name": name,
-        "bare": same(bare),
-        "profile": same(written),
-        "stored": same(stored),
-        "normalised": proposal.needed is not None,
-        "needed": proposal.needed,
-        "masked": proposal.masked,
-        "exits": sorted({run.exit for run, _ in seen}),
-    }
+@dataclass
+class Samples:
+    """What was seen of one command."""
+
+    command: str
+    bare: list[Step] = field(default_factory=list)
+    written: list[Step] = field(default_factory=list)
+    stored: list[Step] = field(default_factory=list)
+    known: list[dict[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def add(self, bench: Bench, host: Host) -> None:
+        """One more run, bare and under the profile."""
+        self.bare.append(bench.bare(self.command, host).step(self.command))
+        run, roots = bench.profiled(self.command, host)
+        self.written.append(run.step(self.command))
+        self.stored.append(run.step(self.command, roots))
+        self.known.append({"pid": (str(run.pid),)})
+
+    def row(self, name: str) -> dict[str, Any]:
+        """One row of the table: at each level, whether all runs were the same."""
+        proposal: Proposal = propose(self.stored, Rules(), self.known)
+        return {
+            "name": name,
+            "bare": same(self.bare),
+            "profile": same(self.written),
+            "stored": same(self.stored),
+            "normalised": proposal.needed is not None,
+            "needed": proposal.needed,
+            "masked": proposal.masked,
+            "exits": sorted({step.ending.exit for step in self.stored}),
+        }
+
+
+def measure(bench: Bench, commands: Mapping[str, str], runs: int) -> list[dict[str, Any]]:
+    """All commands once, then all again: the runs of one command lie at least a second apart, so that nothing that
+    prints the time is the same by luck, and other commands have been at work between them."""
+    samples = {name: Samples(command) for name, command in commands.items()}
+    for number in range(runs):
+        start = time.monotonic()
+        for sample in samples.values():
+            sample.add(bench, bench.hosts[number % len(bench.hosts)])
+        time.sleep(max(0.0, start + LEAST_ROUND - time.monotonic()))
+    return [sample.row(name) for name, sample in samples.items()]
 
 
 def same(steps: list[Step]) -> bool:
@@ -260,11 +287,7 @@ def main(argv: list[str] | None = None) -> int:
               f" profile {DETERMINISTIC.name} {DETERMINISTIC.version};"
               f" addresses {'fixed' if bench.launcher else 'random: setarch -R is not allowed here'};"
               f" {len(standard().names)} normalisers", flush=True)  # fmt: skip
-        rows = []
-        for name, command in chosen.items():
-            rows.append(measure(bench, name, command, runs))
-            if sys.stderr.isatty():
-                print(f"\r{len(rows)}/{len(chosen)} {name:24}", end="", file=sys.stderr, flush=True)
+        rows = measure(bench, chosen, runs)
     print("\n".join(table(rows)))
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")

@@ -6,7 +6,7 @@ import os
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.cassettes.archive import FORMAT, Section, pack, quote_name, unpack, unquote_name
@@ -23,6 +23,7 @@ NASTY = st.lists(
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20).filter(lambda name: name != "end")
 
 
+@settings(deadline=None)
 @given(st.dictionaries(NAMES, st.one_of(st.binary(max_size=300), NASTY), max_size=5))
 def test_any_bytes_come_back_and_the_file_is_stable(content: dict[str, bytes]) -> None:
     sections = tuple(Section(name, data) for name, data in content.items())
@@ -34,6 +35,7 @@ def test_any_bytes_come_back_and_the_file_is_stable(content: dict[str, bytes]) -
         assert "\x1b" not in line
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, NASTY), max_size=3, unique_by=lambda pair: pair[0]), st.data())
 def test_every_torn_file_is_an_error(content: list[tuple[str, bytes]], data: st.DataObject) -> None:
     blob = pack(Section(name, body) for name, body in content)
@@ -44,6 +46,7 @@ def test_every_torn_file_is_an_error(content: list[tuple[str, bytes]], data: st.
     assert caught.value.facts["line"] >= 1
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_names_come_back(raw: bytes) -> None:
     name = raw.decode("utf-8", "surrogateescape")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.cassettes.names import SUFFIX, file_name, file_stem
@@ -21,12 +21,14 @@ IDS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(IDS, IDS)
 def test_different_texts_never_meet(one: str, two: str) -> None:
     first, second = file_name(one), file_name(two)
     assert (first.casefold() == second.casefold()) == (one == two)
 
 
+@settings(deadline=None)
 @given(IDS)
 def test_a_name_is_one_safe_short_component(text: str) -> None:
     name = file_name(text)
@@ -37,6 +39,7 @@ def test_a_name_is_one_safe_short_component(text: str) -> None:
     assert name == file_name(text)
 
 
+@settings(deadline=None)
 @given(IDS)
 def test_an_altered_name_used_as_a_text_is_altered_again(text: str) -> None:
     if file_stem(text) != text:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.cassettes.errors import CassetteMiss
@@ -139,6 +139,7 @@ def test_rr_03_each_miss_says_which_kind_it_is(played: Tape, reason: str, says: 
     assert caught.value.to_dict()["error"] == "cassette_miss"
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=16))
 def test_each_step_is_handed_out_once_and_in_order(recorded: list[str], asked: list[str]) -> None:
     played = tape(*(sh(word, str(n).encode()) for n, word in enumerate(recorded, 1)))

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.cassettes.families import standard
@@ -164,6 +164,7 @@ NOISE = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@settings(deadline=None)
 @given(NOISE)
 def test_nothing_fires_without_saying_so(text: str) -> None:
     raw = text.encode("utf-8", "surrogateescape")
@@ -174,6 +175,7 @@ def test_nothing_fires_without_saying_so(text: str) -> None:
         assert found.data == raw
 
 
+@settings(deadline=None)
 @given(NOISE, NOISE)
 def test_plain_words_are_never_swallowed(before: str, after: str) -> None:
     found = normalise(

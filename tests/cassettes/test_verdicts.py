@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.cassettes.steps import Ending, KeptStream, Step, TreeChange, entry_id
-from veil.cassettes.verdicts import SAME, WORDS, Rules, StepVerdict, compare, propose, settle, trajectory
+from veil.cassettes.verdicts import SAME, WORDS, Rules, StepVerdict, compare, fired, propose, settle, trajectory
 from veil.model.errors import BadInput
 from veil.model.outcome import Stream
 
@@ -86,6 +86,12 @@ def test_what_masked_is_said_and_only_that() -> None:
     found = compare(step(f"{A} in 0.1s at 12:00:00\n"), step(f"{B} in 0.2s at 12:00:00\n"))
     assert (found.word, found.needed, found.masked) == ("weak", ("uuids", "durations"), ("durations",))
     assert found.detail == "the same with uuids, durations; masked by durations"
+
+
+def test_what_fired_is_known_also_when_nothing_differs() -> None:
+    assert fired(step(f"{A} in 0.1s\n", changes=(file("a", "0x7ffff7665d80"),))) == ("uuids", "addresses", "durations")
+    assert fired(step(f"{A} in 0.1s\n"), Rules(names=("durations", "ports"))) == ("durations",)
+    assert fired(step("plain\n")) == ()
 
 
 def test_normalisers_can_be_chosen_and_none_is_none() -> None:
@@ -170,6 +176,7 @@ def test_proposals() -> None:
 TEXTS = st.lists(st.sampled_from(["a\n", "b\n", f"{A}\n", f"{B}\n", "0.1s\n", "0.2s\n", "c"]), max_size=5).map("".join)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_the_words_keep_their_promises(one: str, two: str) -> None:
     found = compare(step(one), step(two))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from veil.cassettes.families import standard
-from veil.cassettes.normalise import Registry
+from veil.cassettes.normalise import Context, Registry
 from veil.cassettes.pieces import Pieces, differing, ids, normalised, pieces_of
 from veil.cassettes.steps import Step
 
@@ -107,6 +107,17 @@ def compare(recorded: Step, fresh: Step, rules: Rules | None = None) -> StepVerd
         said = f"{' and '.join(order)}: the same lines in another order" + (f"; {detail}" if needed else "")
         return StepVerdict("unordered", order[0], said, needed, masked)
     return StepVerdict("weak" if masked else "normalised", None, detail, needed, masked)
+
+
+def fired(step: Step, rules: Rules | None = None) -> tuple[str, ...]:
+    """The normalisers that find something in a step, needed or not; a report flags those that never do."""
+    rules = rules or Rules()
+    context = Context(known=rules.known_recorded)
+    found: set[str] = set()
+    for _, data in pieces_of(step):
+        if b"\0" not in data:
+            found.update(rules.registry.normalise(data, rules.names, context).fired)
+    return tuple(name for name in rules.registry.names if name in found)
 
 
 def settle(recorded: Step, runs: Sequence[Step], rules: Rules | None = None) -> StepVerdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from veil.cassettes.normalise import Context, Normaliser
+from veil.cassettes.roots import Roots
 
 #: Random names are only looked for below folders for temporary files: ``tmp_results`` elsewhere is somebody's own name.
 _TEMPORARY = re.compile(
@@ -15,8 +16,6 @@ _TEMPORARY = re.compile(
 
 
 def _paths(text: bytes, context: Context) -> bytes:
-    from veil.cassettes.roots import Roots
-
     return Roots.of(context.roots).hide(text)
 
 
