@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import marshal
 from typing import Any
 
 import pytest
@@ -114,6 +115,7 @@ STEPS = st.builds(
     ending=ENDINGS,
     earlier=st.lists(ENDINGS, max_size=2).map(tuple),
     changes=st.one_of(st.none(), tree_changes()),
+    quiet=tree_changes().map(lambda rows: tuple(dataclasses.replace(row, path="q/" + row.path) for row in rows)),
     source=st.sampled_from([None, "git", "scan"]),
     read=st.dictionaries(st.sampled_from(["r", "s/t"]), st.just("dir:755"), max_size=2),
     files=st.dictionaries(PATH, st.sampled_from([Fact(None), Fact("file", 3, 0o644), Fact("file", 0, 0)]), max_size=2),
@@ -244,7 +246,7 @@ ROOTS = Roots((("root", "/w/of/today"), ("home", "/h/of/today")))
 @given(
     st.lists(
         st.sampled_from([b"/w/of/today", b"<root>", b"<", b"=", b">", b"<=root>", b"<=", b"root>", b"2", b"/", b".",
-                         b"a", b"/h/of/today", b"<home>", b"\xff"]),
+                         b"a", b"/h/of/today", b"<home>", b"\xff", b"\0", b"\1"]),
         max_size=12,
     ).map(b"".join)
 )  # fmt: skip
@@ -260,6 +262,16 @@ def test_tokens_stand_only_where_a_path_ends() -> None:
     assert roots.hide(b"/tmp/x /var/tmp/x -I/w/of/today file:///tmp/y") == b"<tmp>/x /var/tmp/x -I<root> file://<tmp>/y"
     other = Roots((("root", "/elsewhere"), ("tmp", "/t")))
     assert other.show(roots.hide(b"see /w/of/today/x and <root>")) == b"see /elsewhere/x and <root>"
+
+
+def test_binary_content_keeps_its_lengths() -> None:
+    other = Roots((("root", "/x"),))
+    compiled = compile("f = 1", "/w/of/today/m.py", "exec")
+    data = marshal.dumps(compiled)
+    assert b"/w/of/today" in data
+    assert marshal.loads(other.show(ROOTS.hide(data))) == compiled
+    assert ROOTS.hide(b"/w/of/today/a\0/w/of/today/b\0") == b"<root>/a\0<root>/b\0"
+    assert other.show(b"<root>\0\1") == b"<root>\0\1"
 
 
 @pytest.mark.parametrize("folders", [(("root", "relative"),), (("root", "/"),), (("<x>", "/a"),)])

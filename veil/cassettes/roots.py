@@ -13,7 +13,15 @@ from functools import cached_property
 
 from veil.model.errors import BadInput
 
+#: What text with NUL between its parts (``find -print0``) does not hold.
+_CONTROLS = re.compile(rb"[\x01-\x06\x0e-\x1a\x1c-\x1f]")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def _binary(data: bytes) -> bool:
+    """Formats with lengths in them, which a token of another length than the path would break. Tokens and paths have no
+    control characters, so the answer is the same before and after."""
+    return b"\0" in data and _CONTROLS.search(data) is not None
 
 
 @dataclass(frozen=True)
@@ -70,16 +78,16 @@ class Roots:
         return re.compile(rb"<(=*)(" + b"|".join(map(re.escape, self._tokens)) + rb")>")
 
     def hide(self, data: bytes) -> bytes:
-        """``data`` with tokens for folders."""
-        if not self.folders:
+        """``data`` with tokens for folders; binary data stays as it is."""
+        if not self.folders or _binary(data):
             return data
         return self._hidden.sub(
             lambda m: b"<" + self._paths[m["path"]] + b">" if m["more"] is None else b"<=" + m["more"], data
         )
 
     def show(self, data: bytes) -> bytes:
-        """``data`` with today's folders for tokens."""
-        if not self.folders or b"<" not in data:
+        """``data`` with today's folders for tokens; binary data stays as it is."""
+        if not self.folders or b"<" not in data or _binary(data):
             return data
         return self._shown.sub(lambda m: b"<" + m[0][2:] if m[1] else self._tokens[m[2]], data)
 
