@@ -117,7 +117,10 @@ class Runner:
 
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
         """See ``veil.start``."""
-        asked = self.ask(command, options, background=True)
+        return self.begin(self.ask(command, options, background=True))
+
+    def begin(self, asked: Asked) -> Handle:
+        """One background run."""
         with elsewhere.turn(asked.session, asked.kit.max_background):
             job = wiring.jobs.start(asked.kit, asked.request, asked.environment, asked.session.mark, asked.listener)
             with contextlib.suppress(StoreFailed):  # then it is found by nobody else, and runs all the same

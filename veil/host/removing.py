@@ -1,0 +1,57 @@
+"""The one guarded way in which veil empties a folder: only below a folder that it marked as its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from veil.model.errors import Refused
+
+#: Stands in every folder that veil may empty.
+MARK = ".veil-owned"
+
+
+def claim(base: Path) -> None:
+    """Make ``base`` (mode 0700) and mark it as veil's own.
+
+    Raises:
+        Refused: it is a link, belongs to somebody else, or holds something that veil did not put there (``not_ours``).
+    """
+    if base.is_symlink():
+        raise Refused(f"{base} is a link, so nothing below it is emptied", code="not_ours", path=str(base))
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if base.stat().st_uid != os.geteuid():
+        raise Refused(f"{base} belongs to another user", code="not_ours", path=str(base))
+    if not (base / MARK).exists():
+        if any(os.scandir(base)):
+            raise Refused(f"{base} holds files that veil did not put there", code="not_ours", path=str(base))
+        (base / MARK).touch(mode=0o600)
+
+
+def empty(base: Path, name: str) -> Path:
+    """Make ``base/name`` an empty folder of mode 0700, whatever was in it, and return it. Links are not followed.
+
+    Raises:
+        Refused: ``base`` does not carry veil's mark, or ``name`` is more than one plain name.
+    """
+    if not name or name in (".", "..") or "/" in name or base.is_symlink() or not (base / MARK).exists():
+        raise Refused(f"{base}/{name} is not veil's own, so it is not emptied", code="not_ours", path=str(base / name))
+    folder = base / name
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        folder.unlink()
+    elif folder.exists():
+        _remove(str(folder))
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def _remove(path: str) -> None:
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        # a command took the write permission off its own folders
+        for folder, _, _ in os.walk(path):
+            os.chmod(folder, stat.S_IRWXU)
+        shutil.rmtree(path)

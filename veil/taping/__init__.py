@@ -1,0 +1,64 @@
+"""Recording, replaying and verifying runs: the public door for test runners (``pytest_veil`` is one).
+
+A ``Stage`` is the world of one test. On it stand a ``StageRunner`` (live), a ``Recorder`` (live, and leaves steps
+behind) or a ``Player`` (answers from a tape); all three run, await and start commands in the same words as ``veil``.
+"""
+
+from __future__ import annotations
+
+from veil.cassettes.codec import decode, encode
+from veil.cassettes.errors import CassetteDamaged, CassetteMiss, CassetteVersion
+from veil.cassettes.families import standard
+from veil.cassettes.matching import Tape, key_of
+from veil.cassettes.names import file_name, file_stem
+from veil.cassettes.normalise import Normaliser, Registry, erased, numbered
+from veil.cassettes.profile import DETERMINISTIC, INHERIT, PROFILES, Profile
+from veil.cassettes.recording import FACTS_SUFFIX, Facts, StepFacts, decode_facts, encode_facts
+from veil.cassettes.steps import Cassette, Header, Step, Workspace
+from veil.cassettes.verdicts import Rules, StepVerdict, Trajectory, compare, propose, settle, trajectory
+from veil.model.outcome import Fact
+from veil.taping.player import Player
+from veil.taping.recorder import Recorder, StageRunner
+from veil.taping.stage import Stage
+
+__all__ = [
+    "DETERMINISTIC",
+    "FACTS_SUFFIX",
+    "INHERIT",
+    "PROFILES",
+    "Cassette",
+    "CassetteDamaged",
+    "CassetteMiss",
+    "CassetteVersion",
+    "Fact",
+    "Facts",
+    "Header",
+    "Normaliser",
+    "Player",
+    "Profile",
+    "Recorder",
+    "Registry",
+    "Rules",
+    "Stage",
+    "StageRunner",
+    "Step",
+    "StepFacts",
+    "StepVerdict",
+    "Tape",
+    "Trajectory",
+    "Workspace",
+    "compare",
+    "decode",
+    "decode_facts",
+    "encode",
+    "encode_facts",
+    "erased",
+    "file_name",
+    "file_stem",
+    "key_of",
+    "numbered",
+    "propose",
+    "settle",
+    "standard",
+    "trajectory",
+]

@@ -1,0 +1,108 @@
+"""What one run changed on disk, with contents: what its result told, and what it did not."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from veil.cassettes.roots import Roots
+from veil.cassettes.steps import ABSENT, Step, TreeChange
+from veil.host.applying import Put
+from veil.host.contents import Contents
+from veil.model.outcome import Change, Happened, Kind
+
+
+def changes_of(
+    told: Sequence[Change] | None,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    contents: Contents,
+    roots: Roots,
+    cwd: str,
+) -> tuple[tuple[TreeChange, ...] | None, tuple[TreeChange, ...]]:
+    """Two lists for a step: what ``files_changed`` told (``None``: nobody looked), and what changed besides.
+
+    Args:
+        before, after: pictures of the workspace (paths below its root).
+        cwd: folder of the run below the root; paths of a step are relative to it.
+    """
+    done: set[str] = set()
+    first: list[TreeChange] = []
+    for change in told or ():
+        path = _below_root(change.path, cwd)
+        old = None if change.old is None else _below_root(change.old, cwd)
+        done.update((path, old or path))
+        was = before.get(old or path, ABSENT)
+        first.append(
+            _change(change.path, change.change, was, after.get(path, ABSENT), path, contents, roots, change.old)
+        )
+    second = []
+    for path in sorted(before.keys() | after.keys()):
+        was, now = before.get(path, ABSENT), after.get(path, ABSENT)
+        if was != now and path not in done:
+            word: Happened = "created" if was == ABSENT else "deleted" if now == ABSENT else "modified"
+            second.append(_change(posixpath.relpath(path, cwd or "."), word, was, now, path, contents, roots, None))
+    return (None if told is None else tuple(first)), tuple(second)
+
+
+def _below_root(path: str, cwd: str) -> str:
+    return posixpath.normpath(posixpath.join(cwd, path))
+
+
+def _change(
+    shown: str, word: Happened, was: str, now: str, path: str, contents: Contents, roots: Roots, old: str | None
+) -> TreeChange:
+    kind = contents.kind_of(path) if now != ABSENT else _kind_in(was)
+    content: bytes | None = None
+    target: str | None = None
+    omitted = 0
+    if now != ABSENT and kind in ("file", "symlink"):
+        raw = contents.read(path) if was != now or kind == "symlink" else None
+        if kind == "symlink":
+            target = roots.hide(raw or b"").decode("utf-8", "surrogateescape")
+        elif raw is not None and _content_of(was) != _content_of(now):
+            content = roots.hide(raw)
+        elif raw is None and was != now:
+            omitted = contents.size_of(path)
+    mode = contents.mode_of(path) if now != ABSENT and kind != "symlink" else 0
+    return TreeChange(
+        path=shown,
+        change=word,
+        kind=kind or "file",
+        old=old,
+        mode=mode,
+        before=was,
+        after=now,
+        content=content,
+        omitted=omitted,
+        target=target,
+    )
+
+
+def _kind_in(entry: str) -> Kind | None:
+    word = entry.split(":", 1)[0]
+    return next((kind for kind in get_args(Kind) if kind == word), None)
+
+
+def _content_of(entry: str) -> str:
+    """The digest in an id, without the permission bits."""
+    return entry.rsplit(":", 1)[-1] if entry.startswith("file:") else entry
+
+
+def puts_of(step: Step, roots: Roots, cwd: str) -> list[Put]:
+    """What is to be done to a workspace so that it is as after the step."""
+    puts = []
+    for change in step.delta:
+        if change.before == change.after and change.old is None:
+            continue  # touched, not changed
+        path = _below_root(change.path, cwd)
+        old = None if change.old is None else _below_root(change.old, cwd)
+        if change.after == ABSENT:
+            puts.append(Put(path, None))
+            continue
+        content = None if change.content is None else roots.show(change.content)
+        if change.kind == "symlink":
+            content = roots.show((change.target or "").encode("utf-8", "surrogateescape"))
+        puts.append(Put(path, change.kind, change.mode, content, old))
+    return puts

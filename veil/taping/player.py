@@ -1,0 +1,96 @@
+"""Runs that are answered from a recording. Starts no process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from veil.cassettes.matching import Tape
+from veil.cassettes.recording import observation_of
+from veil.cassettes.steps import Step, state_id
+from veil.executors.replay import Answer, Replay
+from veil.host.applying import apply
+from veil.host.contents import Contents
+from veil.model.command import Look
+from veil.model.errors import Refused
+from veil.model.outcome import Fact, Findings, Kind
+from veil.model.plan import Work
+from veil.runner import Asked
+from veil.taping.delta import puts_of
+from veil.taping.recorder import StageRunner, below, key_for
+from veil.taping.stage import REPLAYED_TAG, Stage
+
+OnDrift = Literal["error", "apply", "ignore"]
+
+
+class Player(StageRunner):
+    """Answers from a tape.
+
+    Args:
+        on_drift: when the files that a step would touch are not as recorded: ``error`` (nothing answers),
+            ``apply`` (the step answers and puts the recorded files there), ``ignore`` (it answers and touches nothing).
+    """
+
+    def __init__(self, stage: Stage, tape: Tape, on_drift: OnDrift = "error") -> None:
+        super().__init__(stage)
+        self.tape = tape
+        self._on_drift = on_drift
+        self._hidden = stage.hidden(REPLAYED_TAG)
+        self._contents = stage.contents(self._hidden)
+        #: Numbers (from 1) of the steps that answered, in order.
+        self.used: list[int] = []
+
+    def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
+        asked = super().ask(command, options, background=background)
+        kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
+        return replace(asked, kit=kit, request=replace(asked.request, redact=False))
+
+    def _answer(self, work: Work) -> Answer:
+        request = work.plan.request
+        cwd = below(self.stage, request.command.cwd)
+
+        def state(paths: Sequence[str]) -> str:
+            ids = {path: self._contents.id_of(os.path.normpath(os.path.join(cwd, path))) for path in paths}
+            return state_id(ids)
+
+        number, step = self.tape.take(
+            key_for(request, self.stage, self._hidden), state if self._on_drift == "error" else None
+        )
+        self.used.append(number)
+        self._perform(step, cwd)
+        seen = observation_of(step, self._hidden)
+        looked = self._looks(request.wishes, step, request.command.cwd)
+        seen = replace(seen, findings=seen.findings.merged(Findings(files=looked)))
+        return Answer(seen, step.background and step.status == "killed")
+
+    def _perform(self, step: Step, cwd: str) -> None:
+        omitted = [change.path for change in step.delta if change.omitted]
+        if omitted:
+            raise Refused(
+                f"the recording left out the content of {', '.join(omitted[:3])} (too large), so it cannot be replayed",
+                code="not_applied",
+                paths=omitted,
+            )
+        if self._on_drift != "ignore":
+            apply(str(self.stage.root), puts_of(step, self._hidden, cwd))
+
+    def _looks(self, wishes: Sequence[object], step: Step, cwd: str) -> dict[str, Fact]:
+        """Facts that are asked for now and were not when it was recorded: the workspace is as after the step."""
+        found: dict[str, Fact] = {}
+        for wish in wishes:
+            if isinstance(wish, Look):
+                for path in wish.paths:
+                    if path not in step.files:
+                        found[path] = look(self._contents, self.stage, os.path.join(cwd, path))
+        return found
+
+
+def look(contents: Contents, stage: Stage, path: str) -> Fact:
+    """What a path is now. A path outside the workspace is not looked at: it says nothing about the recording."""
+    relative = os.path.relpath(os.path.abspath(path), stage.root)
+    if relative.startswith(".."):
+        raise Refused(f"{path} is outside the workspace, and was not looked at in the recording", code="not_recorded")
+    kind: Kind | None = contents.kind_of(relative)
+    return Fact(kind, contents.size_of(relative), contents.mode_of(relative)) if kind is not None else Fact(None)

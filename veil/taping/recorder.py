@@ -1,0 +1,199 @@
+"""Live runs that leave steps behind."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+
+from veil import pipeline, wiring
+from veil.background import Handle
+from veil.cassettes.matching import Key, key_of
+from veil.cassettes.recording import StepFacts, step_of, wish_data
+from veil.cassettes.steps import Cassette, Header, Step
+from veil.host.contents import Contents
+from veil.host.orders import Controls
+from veil.model.command import Request
+from veil.model.errors import BadInput
+from veil.model.outcome import Fact
+from veil.model.record import Record
+from veil.runner import Asked, Runner
+from veil.taping.delta import changes_of
+from veil.taping.scrubbing import Scrubbed
+from veil.taping.stage import Stage
+
+
+class StageRunner(Runner):
+    """Runs commands for real on a stage: its environment, umask and addresses; cwd defaults to its workspace."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
+        session = wiring.session(dict(os.environ), options.get("project"))
+        asked = self._asked(
+            session,
+            session.kit,
+            self.stage.environment,
+            command,
+            {**options, "cwd": self._cwd(options.get("cwd"))},
+            background=background,
+        )
+        profile = self.stage.profile
+        request = replace(asked.request, umask=profile.umask, fixed_addresses=profile.fixed_addresses)
+        return replace(asked, request=request)
+
+    def _cwd(self, value: Any) -> Any:
+        if value is None:
+            return self.stage.root
+        try:
+            return self.stage.root / os.fsdecode(value)
+        except TypeError:
+            return value  # refused where every cwd is judged
+
+
+class Recorder(StageRunner):
+    """Runs for real and keeps a step of each run, in the order in which they were begun."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage)
+        self._steps: list[Step | None] = []
+        self._facts: list[StepFacts | None] = []
+        self._open: dict[int, tuple[Request, Scrubbed, Contents, dict[str, str], Handle]] = {}
+        self._lock = threading.RLock()
+
+    def _place(self) -> int:
+        with self._lock:
+            self._steps.append(None)
+            self._facts.append(None)
+            return len(self._steps) - 1
+
+    def _tagged(self, asked: Asked) -> tuple[Asked, Scrubbed]:
+        tag = os.urandom(8).hex()
+        return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden(tag)
+
+    def perform(self, asked: Asked, controls: Controls) -> Record:
+        place = self._place()
+        asked, hidden = self._tagged(asked)
+        contents = self.stage.contents(hidden)
+        before = contents.picture()
+        hashes = _Hashes(controls)
+        record = pipeline.run(asked.kit, asked.request, asked.environment, replace(controls, listener=hashes.listen))
+        self._keep(place, record, asked.request, hidden, contents, before, hashes.wholes())
+        return record
+
+    def _keep(
+        self,
+        place: int,
+        record: Record,
+        request: Request,
+        hidden: Scrubbed,
+        contents: Contents,
+        before: dict[str, str],
+        wholes: Mapping[str, str],
+    ) -> None:
+        cwd = below(self.stage, record.cwd)
+        told = record.observation.findings.changes
+        changes, quiet = changes_of(told, before, contents.picture(), contents, hidden, cwd)
+        step = step_of(
+            record,
+            request,
+            hidden,
+            changes=changes,
+            quiet=quiet,
+            wholes=wholes,
+            env=chosen(request, self.stage),
+        )
+        seen = record.observation
+        seconds = tuple(outcome.seconds for outcome in (*seen.earlier, seen.outcome))
+        with self._lock:
+            self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
+
+    def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
+        place = self._place()
+        asked, hidden = self._tagged(self.ask(command, options, background=True))
+        contents = self.stage.contents(hidden)
+        before = contents.picture()
+        handle = self.begin(asked)
+        with self._lock:
+            self._open[place] = (asked.request, hidden, contents, before, handle)
+        return handle
+
+    def add_facts(self, place: int, files: Mapping[str, Fact]) -> None:
+        """What an assertion looked at after a step (number from 0), kept with it so that a replay answers the same."""
+        with self._lock:
+            step = self._steps[place]
+            if step is not None:
+                self._steps[place] = replace(step, files={**step.files, **files})
+
+    def finish(self) -> None:
+        """End what is still in the background and keep its steps. Idempotent."""
+        with self._lock:
+            still, self._open = self._open, {}
+        for place, (request, hidden, contents, before, handle) in still.items():
+            handle.kill()
+            self._keep(place, handle.wait().record, request, hidden, contents, before, {})
+
+    def cassette(self, header: Header) -> Cassette:
+        """Everything recorded so far; runs that were refused or cancelled leave no step."""
+        self.finish()
+        with self._lock:
+            return Cassette(header, tuple(step for step in self._steps if step is not None))
+
+    def facts(self) -> tuple[StepFacts, ...]:
+        """When each step ran and how long it took."""
+        with self._lock:
+            return tuple(facts for facts in self._facts if facts is not None)
+
+
+class _Hashes:
+    """Hashes the whole of both streams on the way, for those of which only a part is kept."""
+
+    def __init__(self, controls: Controls) -> None:
+        self._next = controls.listener
+        self._states = {name: blake2b(digest_size=16) for name in ("stdout", "stderr")}
+
+    def listen(self, name: str, data: bytes) -> None:
+        self._states[name].update(data)
+        if self._next is not None:
+            self._next(name, data)
+
+    def wholes(self) -> dict[str, str]:
+        return {name: state.hexdigest() for name, state in self._states.items()}
+
+
+def below(stage: Stage, cwd: str) -> str:
+    """The folder of a run below the workspace, empty for the workspace itself.
+
+    Raises ``BadInput`` for a folder outside: what a run does there could not be recorded.
+    """
+    found = os.path.relpath(os.path.realpath(cwd), stage.root)
+    if found == ".." or found.startswith("../"):
+        raise BadInput("cwd", cwd, f"a folder in the workspace {stage.root}, or a live run")
+    return "" if found == "." else posixpath.normpath(found)
+
+
+def chosen(request: Request, stage: Stage) -> tuple[tuple[str, str | None], ...]:
+    """The additions to the environment that are part of a step."""
+    return tuple(pair for pair in request.command.env if stage.profile.recorded(pair[0]))
+
+
+def key_for(request: Request, stage: Stage, hidden: Scrubbed) -> Key:
+    """The key of what is asked now, made by the same rules as that of a recorded step."""
+    command = request.command
+    return key_of(
+        Step(
+            argv=tuple(hidden.hide_text(word) for word in command.argv),
+            cwd=hidden.hide_text(command.cwd),
+            text=None if command.text is None else hidden.hide_text(command.text),
+            env=tuple(sorted((k, None if v is None else hidden.hide_text(v)) for k, v in chosen(request, stage))),
+            stdin=None if command.stdin is None else hidden.hide(command.stdin),
+            wishes=tuple(wish_data(wish) for wish in request.wishes),
+            merged=request.merge_stderr,
+            background=request.background,
+        )
+    )
