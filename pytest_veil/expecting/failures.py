@@ -27,6 +27,7 @@ class Failure:
     Attributes:
         call: the check as it is written, such as ``not_.stdout.contains('x')``.
         negated: it came after ``not_``.
+        where: file name and line of the check, of one that a block collected (another has its traceback).
     """
 
     result: Result
@@ -34,6 +35,7 @@ class Failure:
     negated: bool
     judgement: Judgement
     detail: tuple[str, ...] = ()
+    where: str | None = None
 
     @property
     def story(self) -> str:

@@ -48,7 +48,7 @@ def _checks(failures: Sequence[Failure]) -> list[Part]:
     parts = []
     for failure in failures:
         judgement = failure.judgement
-        lines = [f"  check: {failure.call}"]
+        lines = [f"  check: {failure.call}" + (f" at {plain(failure.where)}" if failure.where else "")]
         if len(failures) > 1:
             lines.append(f"    {clipped(failure.story, LINE)}")
         lines += [f"    {name}: {value}" for name, value in _values(judgement, failure.negated)]

@@ -47,7 +47,7 @@ def count(number: int, what: str) -> str:
 
 def short_command(result: Result) -> str:
     """A few words of the command, for a first line."""
-    return clipped(plain(result.command), 60)
+    return clipped(plain(result.command.strip()), 60)
 
 
 def pasteable(result: Result) -> list[str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -66,8 +69,17 @@ def settle(failures: Sequence[Failure]) -> ExpectationError | None:
     block = _open.get()
     if block is None:
         return failed(failures)
-    block.failures += failures
+    where = _caller()
+    block.failures += [replace(failure, where=where) for failure in failures]
     return None
+
+
+def _caller() -> str | None:
+    """The line that asked: the first outside of this package."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+        frame = frame.f_back
+    return None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def failed(failures: Sequence[Failure]) -> ExpectationError:
