@@ -106,6 +106,11 @@ class Handle:
             return "running"
         return "killed" if self._job.record.status == "killed" else "exited"
 
+    @property
+    def replayed(self) -> bool:
+        """It is answered from a recording: nothing really runs, and no port takes connections."""
+        return self._job.replayed
+
     def running(self) -> bool:
         """Whether the command or anything of its tree is still to be waited for."""
         return self._job.alive

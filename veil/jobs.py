@@ -104,6 +104,11 @@ class Job:
         return self._pid
 
     @property
+    def replayed(self) -> bool:
+        """Nothing really runs."""
+        return self._begun.running.replayed
+
+    @property
     def alive(self) -> bool:
         return not self._done.is_set()
 

@@ -14,6 +14,8 @@ class Running(Protocol):
 
     #: Process id of the command; ``None`` when there is none (it could not start, or nothing runs at all).
     pid: int | None
+    #: Nothing really runs: it is answered from a recording.
+    replayed: bool
 
     def wait(self) -> Observation:
         """See it through. Nothing of it is alive when this returns or raises."""

@@ -34,6 +34,8 @@ class Live:
 class LiveRun:
     """One live run: outer layers once, inner layers and a process for each attempt."""
 
+    replayed = False
+
     def __init__(self, work: Work, controls: Controls) -> None:
         self._work = work
         self._controls = controls

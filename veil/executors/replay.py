@@ -39,6 +39,8 @@ class Replay:
 class ReplayRun:
     """One replayed run."""
 
+    replayed = True
+
     def __init__(self, answer: Answer, controls: Controls) -> None:
         self._answer = answer
         self._controls = controls
