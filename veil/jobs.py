@@ -106,7 +106,7 @@ class Job:
     @property
     def replayed(self) -> bool:
         """Nothing really runs."""
-        return self._begun.running.replayed
+        return self._begun is not None and self._begun.running.replayed
 
     @property
     def alive(self) -> bool:
