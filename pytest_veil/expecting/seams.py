@@ -52,7 +52,7 @@ class FileFact:
 class Looker(Protocol):
     """Looks at one path for a check."""
 
-    def __call__(self, result: Result, path: str, *, content: bool) -> FileFact:
+    def __call__(self, result: Result, path: str, /, *, content: bool) -> FileFact:
         """The fact. ``path`` as the caller wrote it, relative to ``result.cwd`` or absolute.
 
         ``content``: the check needs the bytes too. Never raises for what can be wrong with a file.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 # ruff: noqa: PT012, PT017 - what happens within and at the end of a block is what is tested
 import asyncio
-import sys
 import threading
 import unittest
 from pathlib import Path
@@ -142,7 +141,6 @@ def test_tasks_have_blocks_of_their_own(failed_run: veil.Result) -> None:
     assert asyncio.run(both()) == [["exit(10)", "exit(11)"], ["exit(20)", "exit(21)"]]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="notes are shown by Python itself from 3.11 on")
 def test_python_shows_the_note(failed_run: veil.Result) -> None:
     import traceback
 
