@@ -92,7 +92,8 @@ def test_known_folders_and_process_ids() -> None:
     assert only("paths", "/w/x/a /w/xy /h", roots={"root": "/w/x", "home": "/h"}) == "<root>/a /w/xy <home>"
     assert only("pids", "29116\n", known={"pid": ["29116"]}) == "<pid:1>\n"
     assert only("pids", "x29116 29116.5 a/29116 29116", known={"pid": ["29116"]}) == "x29116 29116.5 a/29116 <pid:1>"
-    assert only("pids", "12 of 12", known={"pid": ["12"]}) == "12 of 12"
+    assert only("pids", "481\n481 lines\n", known={"pid": ["481"]}) == "<pid:1>\n481 lines\n"
+    assert only("pids", "12\n12 of 12", known={"pid": ["12"]}) == "12\n12 of 12"
 
 
 def test_every_runner_s_usual_summary_is_the_same_twice() -> None:

@@ -52,8 +52,11 @@ def _hashes(text: bytes, context: Context) -> bytes:
 
 def _pids(text: bytes, context: Context) -> bytes:
     """Process ids where the words around say so, and the ids that the run is known to have had."""
-    known = [re.escape(v.encode()) for v in context.known.get("pid", ()) if len(v) >= _CLEAR and v.isdigit()]
-    bare = rb"|(?<![\w.:/-])(?P<known>" + b"|".join(known) + rb")(?![\w:/-]|\.[0-9])" if known else b""
+    known = [value.encode() for value in context.known.get("pid", ()) if value.isascii() and value.isdigit()]
+    long = b"|".join(value for value in known if len(value) >= _CLEAR)
+    short = b"|".join(value for value in known if len(value) == _CLEAR - 1)
+    bare = rb"|(?<![\w.:/-])(?P<known>" + long + rb")(?![\w:/-]|\.[0-9])" if long else b""
+    bare += rb"|^(?P<alone>" + short + rb")$" if short else b""
     pattern = re.compile(_PID + bare, re.MULTILINE | re.IGNORECASE)
 
     def replace(found: re.Match[bytes]) -> bytes:
@@ -65,7 +68,8 @@ def _pids(text: bytes, context: Context) -> bytes:
     return pattern.sub(replace, text)
 
 
-#: A known process id of fewer digits is not looked for alone: it would be found in any table of numbers.
+#: A known process id of so many digits is looked for among other text; one digit shorter, only on a line of its own;
+#: with still fewer not at all: it would be found in any table of numbers.
 _CLEAR = 4
 _PID = (
     rb"\b(?:pid|ppid|process id)(?: is)?[ =:]{1,2}#?(?P<said>[0-9]{2,7})(?![0-9.])"
