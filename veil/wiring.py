@@ -169,6 +169,13 @@ def own_process() -> None:
     children.PlainChild.adopting = processes.become_subreaper()
 
 
+def end_adopted() -> int:
+    """End everything below a process of veil's own, after a run that broke; returns how many could not be ended."""
+    from veil.host import adopted
+
+    return adopted.end_all()
+
+
 @functools.cache
 def checks() -> Mapping[str, Check]:
     """Every post-condition there is, by name."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from veil import Result
+from veil import Result, wiring
 from veil.cli.screen import is_terminal
 from veil.host.orders import Controls, Orders
 from veil.model.record import Record
@@ -71,6 +71,7 @@ def run(asked: Asked, *, live: bool) -> tuple[Result, signal.Signals | None]:
         thread.join()
     found = done[0]
     if isinstance(found, BaseException):
+        wiring.end_adopted()  # what a lost supervisor had adopted came to this process
         raise found
     return Result(found), interrupted
 

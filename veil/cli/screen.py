@@ -24,7 +24,18 @@ _STYLES = {
 
 
 def prepare() -> None:
-    """Make both streams take any text: what the locale cannot write, and lone surrogates, are spelt out."""
+    """Make both streams take any text: what the locale cannot write, and lone surrogates, are spelt out.
+
+    A standard descriptor that the caller closed is opened on nothing, or the next pipe would get its number.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+    # they live as long as the process
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -50,8 +61,6 @@ def reader_left(descriptor: int = 1) -> None:
 
 def write(text: str) -> None:
     """Text on standard output. A reader that went away is no error."""
-    if sys.stdout is None:
-        return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -62,8 +71,6 @@ def write(text: str) -> None:
 def write_bytes(data: bytes, *, error: bool = False) -> None:
     """Bytes as they are on standard output or standard error."""
     stream = sys.stderr if error else sys.stdout
-    if stream is None:
-        return
     try:
         stream.flush()
         stream.buffer.write(data)
@@ -101,12 +108,11 @@ def show(lines: Iterable[Line]) -> None:
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.write(f"veil: {message}\n")
-            sys.stderr.flush()
-        except BrokenPipeError:
-            return
+    try:
+        sys.stderr.write(f"veil: {message}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        reader_left(2)
 
 
 def refuse(error: Mapping[str, Any], *, as_json: bool) -> None:

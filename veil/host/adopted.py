@@ -1,0 +1,38 @@
+"""Ending everything below this process: for one that is veil's own and adopts the orphans of its runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from veil.host import processes
+from veil.host.children import KILL_WAIT
+
+
+def end_all() -> int:
+    """SIGKILL until nobody is left below this process; returns how many could not be ended."""
+    deadline = time.monotonic() + KILL_WAIT
+    while True:
+        below = _below(os.getpid())
+        if not below or time.monotonic() > deadline:
+            processes.reap_adopted()
+            return len(below)
+        for process in below:
+            processes.send(process, signal.SIGKILL)
+        processes.reap_adopted()
+        time.sleep(0.002)
+
+
+def _below(root: int) -> list[processes.Process]:
+    seen = processes.everyone()
+    children: dict[int, list[processes.Process]] = {}
+    for process in seen.values():
+        children.setdefault(process.parent, []).append(process)
+    found: list[processes.Process] = []
+    todo = [root]
+    while todo:
+        born = children.get(todo.pop(), [])
+        found += [process for process in born if not process.zombie]
+        todo += [process.pid for process in born]
+    return found
