@@ -13,7 +13,7 @@ from pytest_veil.expecting.failures import ExpectationError
 from pytest_veil.expecting.fitting import fit, front
 from pytest_veil.expecting.message import described
 from pytest_veil.expecting.plain import clipped, plain
-from pytest_veil.expecting.seams import failure_lines
+from pytest_veil.expecting.seams import failure_lines, scrubbed
 from veil import Result
 
 #: pytest cuts an explanation after 8 lines unless it is asked for more by -v.
@@ -24,11 +24,13 @@ def explain(op: str, left: object, right: object) -> list[str] | None:
     """Lines for ``pytest_assertrepr_compare``; ``None`` when there is nothing of ours to say."""
     if op != "==":
         return None
-    if isinstance(left, Result) and isinstance(right, Result):
-        return _two_runs(left, right)
     if isinstance(left, Result):
-        return _other_type(left, right)
-    return _other_type(right, left) if isinstance(right, Result) else None
+        lines = _two_runs(left, right) if isinstance(right, Result) else _other_type(left, right)
+    elif isinstance(right, Result):
+        lines = _other_type(right, left)
+    else:
+        return None
+    return [scrubbed(line) for line in lines]
 
 
 def _other_type(result: Result, other: object) -> list[str]:
@@ -98,7 +100,7 @@ def runs_behind(error: BaseException) -> list[Result]:
 
 def told(result: Result) -> str:
     """The description of a run as in a failed expectation, for a section of a report."""
-    return "\n".join(fit(described(result), failure_lines()))
+    return scrubbed("\n".join(fit(described(result), failure_lines())))
 
 
 def say_once(crash: object) -> None:

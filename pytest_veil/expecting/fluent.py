@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_veil.expecting import contents, effects, endings, files
 from pytest_veil.expecting.aspects import FileExpectation, StreamExpectation
 from pytest_veil.expecting.failures import Failure, Finding, call_text
+from pytest_veil.expecting.seams import heard
 from pytest_veil.expecting.soft import Soft, settle
 from veil import BadInput, Refused
 
@@ -166,10 +167,13 @@ class Expectation:
         except (BadInput, Refused) as wrong_question:
             # the caller's line is what matters, not ours that noticed it
             raise wrong_question.with_traceback(None) from None
-        wrong = [each for each in found if each.judgement.status != ("failed" if negated else "passed")]
+        wanted = "failed" if negated else "passed"
+        wrong = [each for each in found if each.judgement.status != wanted]
         if together and negated and any(each.judgement.status == "failed" for each in found):
             wrong = []
         call = (_NOT if negated else "") + call
+        for each in found:
+            heard(self._result, call, each.judgement, each not in wrong)
         error = settle([Failure(self._result, call, negated, each.judgement, each.detail) for each in wrong])
         if error is not None:
             raise error

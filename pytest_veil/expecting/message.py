@@ -11,6 +11,7 @@ from pytest_veil.expecting import effects, endings
 from pytest_veil.expecting.failures import Failure
 from pytest_veil.expecting.fitting import Part, fit, front
 from pytest_veil.expecting.plain import clipped, count, pasteable, plain, short_command
+from pytest_veil.expecting.seams import scrubbed
 from veil import Judgement, Result
 
 #: Characters of an expected or found value, and of a line.
@@ -32,7 +33,7 @@ def written(failures: Sequence[Failure], most: int) -> str:
     parts = [Part([_headline(failures, len(runs))])]
     for of_run in runs.values():
         parts += [*_checks(of_run), *described(of_run[0].result, tells=bool(parts))]
-    return "\n".join(fit(parts, most))
+    return scrubbed("\n".join(fit(parts, most)))
 
 
 def _headline(failures: Sequence[Failure], runs: int) -> str:

@@ -6,6 +6,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from pytest_veil.expecting.seams import scrubbed
+
 if TYPE_CHECKING:
     from veil import Result
 
@@ -20,7 +22,11 @@ _SPELLED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def plain(text: str) -> str:
-    """The text on one line; what is not printable is spelled (``\\x1b``, ``\\u202e``, ``\\n``)."""
+    """The text on one line; what is not printable is spelled (``\\x1b``, ``\\u202e``, ``\\n``).
+
+    Secrets go here already: half a secret, left by a later cut, would not be known as one.
+    """
+    text = scrubbed(text)
     if text.isprintable():
         return text
     return "".join([sign if sign.isprintable() else _spelled(sign) for sign in text])
@@ -62,6 +68,7 @@ def pasteable(result: Result) -> list[str]:
     else:
         command = " ".join(_quoted(word) for word in result.argv)
     command = f"cd {_quoted(result.cwd)} && {command}"
+    command = scrubbed(command)
     if len(command) > COMMAND:
         more = len(command) - COMMAND
         command = f"{command[:COMMAND]} [... {count(more, 'more character')}; the whole is in record {result.id}]"

@@ -1,4 +1,4 @@
-"""What a session may exchange: who looks at files, and how long a failure's message may get.
+"""What a session may exchange: who looks at files, who hears of checks, what a failure's message may show.
 
 Module state and not a context variable: a thread that a test starts must see what the session chose, and a new thread
 begins with an empty context.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from veil import BadInput
 
 if TYPE_CHECKING:
-    from veil import Result
+    from veil import Judgement, Result
 
 Kind = Literal["file", "dir", "symlink", "fifo", "socket", "device"]
 
@@ -59,10 +59,19 @@ class Looker(Protocol):
         """
 
 
-@dataclass
+class Listener(Protocol):
+    """Hears of each check that was made, whether it held or not."""
+
+    def __call__(self, result: Result, call: str, judgement: Judgement, held: bool, /) -> None:
+        """``call``: the check as it is written, ``not_.`` included; the judgement is that of the check without it."""
+
+
+@dataclass(frozen=True)
 class _Chosen:
     looker: Looker
-    failure_lines: int
+    failure_lines: int = FAILURE_LINES
+    heard: Listener | None = None
+    scrub: Callable[[str], str] | None = None
 
 
 def look_on_disk(result: Result, path: str, *, content: bool) -> FileFact:
@@ -112,7 +121,7 @@ def _content(place: str, reached: os.stat_result) -> tuple[bytes | None, str | N
         return None, trouble.strerror or type(trouble).__name__
 
 
-_chosen = _Chosen(look_on_disk, FAILURE_LINES)
+_chosen = _Chosen(look_on_disk)
 
 
 def look(result: Result, path: str, *, content: bool) -> FileFact:
@@ -125,20 +134,43 @@ def failure_lines() -> int:
     return _chosen.failure_lines
 
 
+def heard(result: Result, call: str, judgement: Judgement, held: bool) -> None:
+    """Tell the session's listener of a check."""
+    if _chosen.heard is not None:
+        _chosen.heard(result, call, judgement, held)
+
+
+def scrubbed(text: str) -> str:
+    """A text for a reader without what the session keeps secret."""
+    return text if _chosen.scrub is None else _chosen.scrub(text)
+
+
 @contextmanager
-def using(*, looker: Looker | None = None, failure_lines: int | None = None) -> Iterator[None]:
-    """Exchange either within the block, in every thread of the process.
+def using(
+    *,
+    looker: Looker | None = None,
+    failure_lines: int | None = None,
+    heard: Listener | None = None,
+    scrub: Callable[[str], str] | None = None,
+) -> Iterator[None]:
+    """Exchange any of these within the block, in every thread of the process.
+
+    Args:
+        looker: looks at files for ``expect(result).file(path)``.
+        failure_lines: the most lines of a message.
+        heard: is told of every check.
+        scrub: takes secrets out of every message; it may not add lines.
 
     Raises ``BadInput`` for fewer than 5 lines.
     """
+    global _chosen
     if failure_lines is not None and (isinstance(failure_lines, bool) or failure_lines < LEAST_LINES):
         raise BadInput("failure_lines", failure_lines, f"a whole number from {LEAST_LINES} up")
-    before = _Chosen(_chosen.looker, _chosen.failure_lines)
-    if looker is not None:
-        _chosen.looker = looker
-    if failure_lines is not None:
-        _chosen.failure_lines = failure_lines
+    before = _chosen
+    _chosen = _Chosen(
+        looker or before.looker, failure_lines or before.failure_lines, heard or before.heard, scrub or before.scrub
+    )
     try:
         yield
     finally:
-        _chosen.looker, _chosen.failure_lines = before.looker, before.failure_lines
+        _chosen = before

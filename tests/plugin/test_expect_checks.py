@@ -356,6 +356,28 @@ def test_who_looks_can_be_exchanged(tmp_path: Path) -> None:
     expect(result).file("x").is_absent()
 
 
+def test_a_listener_hears_of_every_check(tmp_path: Path) -> None:
+    result = veil.run("echo a", cwd=tmp_path, no_store=True)
+    said: list[tuple[str, str, bool]] = []
+
+    def heard(of: veil.Result, call: str, judgement: veil.Judgement, held: bool) -> None:
+        assert of is result
+        said.append((call, judgement.check, held))
+
+    with using(heard=heard):
+        expect(result).ok().not_.exit(1)
+        with pytest.raises(ExpectationError):
+            expect(result).stdout.contains("a", "b")
+    expect(result).ok()
+    both = "stdout.contains('a', 'b')"
+    assert said == [
+        ("ok()", "exit", True),
+        ("not_.exit(1)", "exit", True),
+        (both, "stdout_contains", True),
+        (both, "stdout_contains", False),
+    ]
+
+
 def test_a_preview_has_no_files_to_look_at(tmp_path: Path) -> None:
     class Previewed(veil.Result):
         previewed = True

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import veil
 from pytest_veil import Expectation, ExpectationError, expect
-from pytest_veil.expecting import explain, using
+from pytest_veil.expecting import explain, told, using
 from pytest_veil.expecting.differences import diff
 from pytest_veil.expecting.fitting import Part, cut, fit
 from pytest_veil.expecting.plain import plain
@@ -281,6 +281,22 @@ def test_fewer_than_five_lines_are_refused_and_the_setting_goes_back() -> None:
     with using(failure_lines=7):
         assert seams.failure_lines() == 7
     assert seams.failure_lines() == 60
+
+
+def test_secrets_are_taken_out_of_every_text(tmp_path: Path) -> None:
+    one, two = run("echo hunter2; exit 1", tmp_path), run("echo hunter2 >&2; exit 2", tmp_path)
+    with using(scrub=lambda text: text.replace("hunter2", "<secret:1>")):
+        text = failing(lambda: expect(one).stdout.equals("hunter2 "))
+        lines = explain("==", one, two)
+        assert lines is not None
+        text += "\n".join(lines) + told(two)
+        text += failing(lambda: expect(run(": " + "x" * 51 + "hunter2", tmp_path)).exit(1))
+        text += failing(
+            lambda: expect(run(": " + "x" * (3990 - len(f"cd {tmp_path} && ")) + "hunter2", tmp_path)).exit(1)
+        )
+    assert "hunter2" not in text
+    assert "xh" not in text
+    assert text.count("<secret:1>") > 6
 
 
 def test_the_error_travels_between_processes(tmp_path: Path) -> None:
