@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from veil.taping import Cassette, Refusal, Rules
+
+#: Verdicts with which a test may pass: everything else says that it did not do what was recorded.
+SAME = ("exact", "normalised", "unordered", "weak")
 
 
 @dataclass(frozen=True)
@@ -11,12 +19,14 @@ class StepRow:
     """One step of a test.
 
     Attributes:
-        number: from 1, its place in the cassette (in ``live`` mode: in the test).
-        word: its verdict (``exact`` ... in verify mode; ``replayed``, ``recorded``, ``kept``, ``live`` otherwise).
+        number: from 1, its place in the cassette (in ``live`` mode: in the test). A command that the recording does
+            not have (``unrecorded``) is numbered on from the last recorded step.
+        word: its verdict (``exact`` ... and ``unrecorded`` in verify mode; ``replayed``, ``recorded``, ``kept``,
+            ``live`` otherwise).
         command: copy-pasteable, tokens for folders.
         where, detail, expected, got: what differed first, short.
         needed, masked: normalisers without which it would not be the same; those of them that erase.
-        runs: in verify mode, how often it was run, and how many of these were as recorded.
+        runs: in verify mode, in how many runs it was as recorded, and how many there were (``3, 5``: 3 of 5).
         proposal: normalisers that would have made the runs equal.
     """
 
@@ -38,7 +48,8 @@ class ItemOutcome:
     """One test that used veil.
 
     Attributes:
-        nodeid: pytest's. mode: the mode that it ran in.
+        nodeid: pytest's; of the file or folder when ``scope`` says that many tests share one recording.
+        mode: the mode that it ran in.
         outcome: ``passed``, ``failed``, ``skipped`` (as pytest has it) or ``error``.
         verdict: one word for the whole: a step word in verify mode; else ``replayed``, ``recorded``, ``refreshed``,
             ``live``, ``missing-cassette``, ``not-written`` (and then ``why``), ``none`` (no command was run).
@@ -46,6 +57,7 @@ class ItemOutcome:
         first_divergence: number of the first step that differs.
         unused: numbers of recorded steps that nobody asked for.
         fired, idle: normalisers that changed something, and those that never did.
+        scope: ``function``, or ``class``, ``module``, ``package``, ``session`` for a shared recording.
     """
 
     nodeid: str
@@ -59,6 +71,7 @@ class ItemOutcome:
     fired: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     why: str = ""
+    scope: str = "function"
     extra: dict[str, Any] = field(default_factory=dict)
 
     def to_data(self) -> dict[str, Any]:
@@ -82,3 +95,81 @@ class ItemOutcome:
         )
         many = {name: tuple(data[name]) for name in ("unused", "fired", "idle")}
         return cls(**{**data, "steps": rows, **many})
+
+
+#: On an item: what is said of it, one of function scope and those of shared recordings that ended with it.
+OUTCOMES = pytest.StashKey[list[ItemOutcome]]()
+
+
+def note(item: pytest.Item, outcome: ItemOutcome) -> None:
+    """Say something of a test; a report of it carries that to the controller. The last word on a ``nodeid`` counts."""
+    said = item.stash.setdefault(OUTCOMES, [])
+    said[:] = [*(other for other in said if other.nodeid != outcome.nodeid), outcome]
+
+
+@dataclass(frozen=True)
+class Take:
+    """One live run of a test in verify mode, left at the end of its fixture for whoever judges it.
+
+    Attributes:
+        file: the cassette, relative to the root folder of the run, POSIX separators.
+        recorded: None when there is no such file.
+        fresh: what was done now, under the header that a recording made now would carry.
+        rules: how to compare (``verifying.rules_of``).
+        refused: what veil would not run. known: values of this run, as in ``Rules.known_fresh``.
+        machine_then, machine_now: fingerprints, None where none is known.
+    """
+
+    file: str
+    recorded: Cassette | None
+    fresh: Cassette
+    rules: Rules
+    refused: tuple[Refusal, ...] = ()
+    machine_then: dict[str, str] | None = None
+    machine_now: dict[str, str] | None = None
+
+
+#: On an item in verify mode: its takes of this run of it. Set by the fixture at its end, taken by the protocol.
+TAKES = pytest.StashKey[list[Take]]()
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What became of cassettes that no test owns.
+
+    Attributes:
+        judged: whether the run could tell. why: what kept it from that.
+        stale: cassettes without a test, relative to the root folder. removed: whether they were removed.
+    """
+
+    judged: bool
+    why: str = ""
+    stale: tuple[str, ...] = ()
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class Active:
+    """What holds for the whole session, for header and report.
+
+    Attributes:
+        mode: the session's; single tests may have another. runs: of each test in verify mode (``--veil-runs``).
+        profile, profile_version: of the children. cassettes: root folder named by the user, None: next to the tests.
+        normalisers: those that may be used, in order: name, version, whether it erases.
+        chosen: whether the user named them.
+        report: absolute path of the JSON report, None for none.
+    """
+
+    mode: str
+    profile: str
+    profile_version: int
+    runs: int = 1
+    cassettes: str | None = None
+    normalisers: tuple[tuple[str, int, bool], ...] = ()
+    chosen: bool = False
+    report: str | None = None
+
+
+#: On the config: what holds for the session; on the controller also what became of stale cassettes.
+ACTIVE = pytest.StashKey[Active]()
+PRUNING = pytest.StashKey[Pruning]()

@@ -15,10 +15,21 @@ from veil.cassettes.normalise import Normaliser, Registry, erased, numbered
 from veil.cassettes.profile import DETERMINISTIC, INHERIT, PROFILES, Profile
 from veil.cassettes.recording import FACTS_SUFFIX, Facts, StepFacts, decode_facts, encode_facts
 from veil.cassettes.steps import Cassette, Header, Step, Workspace
-from veil.cassettes.verdicts import Rules, StepVerdict, Trajectory, compare, propose, settle, trajectory
+from veil.cassettes.verdicts import (
+    SAME,
+    WORDS,
+    Rules,
+    StepVerdict,
+    Trajectory,
+    compare,
+    fired,
+    propose,
+    settle,
+    trajectory,
+)
 from veil.model.outcome import Fact
 from veil.taping.player import Player
-from veil.taping.recorder import Recorder, StageRunner
+from veil.taping.recorder import Recorder, Refusal, StageRunner
 from veil.taping.stage import Stage
 
 __all__ = [
@@ -26,6 +37,8 @@ __all__ = [
     "FACTS_SUFFIX",
     "INHERIT",
     "PROFILES",
+    "SAME",
+    "WORDS",
     "Cassette",
     "CassetteDamaged",
     "CassetteMiss",
@@ -37,6 +50,7 @@ __all__ = [
     "Player",
     "Profile",
     "Recorder",
+    "Refusal",
     "Registry",
     "Rules",
     "Stage",
@@ -55,6 +69,7 @@ __all__ = [
     "erased",
     "file_name",
     "file_stem",
+    "fired",
     "key_of",
     "numbered",
     "propose",

@@ -6,7 +6,7 @@ import os
 import posixpath
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -18,13 +18,13 @@ from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.contents import Contents
 from veil.host.orders import Controls
 from veil.model.command import Request
-from veil.model.errors import BadInput
+from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact
 from veil.model.record import Record
 from veil.runner import Asked, Runner
 from veil.taping.delta import changes_of
 from veil.taping.scrubbing import Scrubbed
-from veil.taping.stage import Stage
+from veil.taping.stage import REPLAYED_TAG, Stage
 
 
 class StageRunner(Runner):
@@ -56,15 +56,44 @@ class StageRunner(Runner):
             return value  # refused where every cwd is judged
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What veil would not run. Attributes: command: as in ``Key``. code, message: of the error."""
+
+    command: str | tuple[str, ...]
+    code: str
+    message: str
+
+
 class Recorder(StageRunner):
-    """Runs for real and keeps a step of each run, in the order in which they were begun."""
+    """Runs for real and keeps a step of each run, in the order in which they were begun.
+
+    Attributes:
+        refused: what was asked and not run, in order. It leaves no step.
+    """
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
+        self.refused: list[Refusal] = []
         self._steps: list[Step | None] = []
         self._facts: list[StepFacts | None] = []
         self._open: dict[int, tuple[Request, Scrubbed, Contents, dict[str, str], Handle]] = {}
         self._lock = threading.RLock()
+
+    def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
+        try:
+            return super().ask(command, options, background=background)
+        except Refused as error:
+            self._refuse(command, error)
+            raise
+
+    def _refuse(self, command: str | Sequence[str], error: Refused) -> None:
+        hidden = self.stage.hidden(REPLAYED_TAG)
+        words = [command] if isinstance(command, str) else list(command)
+        shown = tuple(hidden.hide_text(os.fsdecode(word)) for word in words)
+        message = hidden.hide_text(str(error))
+        with self._lock:
+            self.refused.append(Refusal(shown[0] if isinstance(command, str) else shown, error.code, message))
 
     def _place(self) -> int:
         with self._lock:
@@ -82,7 +111,12 @@ class Recorder(StageRunner):
         contents = self.stage.contents(hidden)
         before = contents.picture()
         hashes = _Hashes(controls)
-        record = pipeline.run(asked.kit, asked.request, asked.environment, replace(controls, listener=hashes.listen))
+        listening = replace(controls, listener=hashes.listen)
+        try:
+            record = pipeline.run(asked.kit, asked.request, asked.environment, listening)
+        except Refused as error:
+            self._refuse(asked.request.command.text or asked.request.command.argv, error)
+            raise
         self._keep(place, record, asked.request, hidden, contents, before, hashes.wholes())
         return record
 
@@ -118,7 +152,11 @@ class Recorder(StageRunner):
         asked, hidden = self._tagged(self.ask(command, options, background=True))
         contents = self.stage.contents(hidden)
         before = contents.picture()
-        handle = self.begin(asked)
+        try:
+            handle = self.begin(asked)
+        except Refused as error:
+            self._refuse(asked.request.command.text or asked.request.command.argv, error)
+            raise
         with self._lock:
             self._open[place] = (asked.request, hidden, contents, before, handle)
         return handle
