@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -54,14 +55,18 @@ def equals(result: Result, name: StreamName, wanted: str | bytes, shown: str | N
         why = f"{shown} was truncated: {stream.dropped} of {stream.total_bytes} bytes were not kept"
         return Finding(Judgement(check, "inconclusive", expected, None, why))
     if stream.binary or b"\0" in data:
-        pairs = enumerate(zip(data, stream.data, strict=False))
-        at = next((at for at, (one, other) in pairs if one != other), min(len(data), len(stream.data)))
-        words = f"{shown} differs from byte {at} on: expected {_size(data)}, got {_size(stream.data)}"
+        words = f"{shown} differs from byte {_common(data, stream.data)} on: expected {_size(data)}, got {_size(stream.data)}"
         return Finding(Judgement(check, "failed", expected, None, words))
     old, new = data.decode("utf-8", "surrogateescape"), stream.data.decode("utf-8", "surrogateescape")
     return Finding(
         Judgement(check, "failed", expected, None, _difference(shown, old, new)), tuple(diff(old, new, shown))
     )
+
+
+def _common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How long both are the same from their start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _size(data: bytes) -> str:
@@ -82,8 +87,12 @@ def _difference(shown: str, old: str, new: str) -> str:
     left, right = _LINE.findall(old), _LINE.findall(new)
     for at, (wanted, came) in enumerate(zip(left, right, strict=False), 1):
         if wanted != came:
+            same = _common(wanted, came)
+            start = max(0, same - 20) if same > 60 else 0  # of a long line the place where it goes wrong
+            where = f"line {at}" + (f", from character {same + 1} on" if start else "")
+            wanted, came = wanted[start : start + 80], came[start : start + 80]
             show = ascii if alike(wanted, came) else repr
-            return f"{shown} differs at line {at}: expected {show(wanted[:80])}, got {show(came[:80])}"
+            return f"{shown} differs at {where}: expected {show(wanted)}, got {show(came)}"
     if len(right) > len(left):
         return f"{shown} goes on after what was expected: line {len(left) + 1} is {right[len(left)][:80]!r}"
     return f"{shown} ends too early: line {len(right) + 1} should be {left[len(right)][:80]!r}"

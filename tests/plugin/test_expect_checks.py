@@ -316,6 +316,13 @@ def test_a_truncated_stream_passes_only_what_is_sure(tmp_path: Path) -> None:
                 say(e)  # type: ignore[no-untyped-call]
 
 
+def test_bytes_that_are_no_text_are_compared_too(tmp_path: Path) -> None:
+    result = veil.run(["cat"], stdin=b"ab\0\xff", cwd=tmp_path, no_store=True)
+    expect(result).stdout.equals(b"ab\0\xff").stdout.not_.equals("ab")
+    with pytest.raises(ExpectationError, match=r"^stdout differs from byte 2 on: expected 3 bytes, got 4 bytes"):
+        expect(result).stdout.equals(b"abc")
+
+
 def test_a_path_in_the_workspace_may_be_absolute_or_behind_a_link(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()

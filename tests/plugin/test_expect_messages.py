@@ -81,6 +81,12 @@ three'
     )
 
 
+def test_a_long_line_shows_the_place_where_it_goes_wrong(tmp_path: Path) -> None:
+    text = failing(lambda: expect(run(["printf", "x" * 500 + "a b"], tmp_path)).stdout.equals("x" * 500 + "a c"))
+    first = f"expected '{'x' * 18}a c', got '{'x' * 18}a b'"
+    assert text.startswith(f"stdout differs at line 1, from character 503 on: {first} (")
+
+
 def test_several_failures_of_one_run_share_its_description(tmp_path: Path) -> None:
     result = run("exit 1", tmp_path)
 
@@ -260,7 +266,7 @@ def _stand_in(stdout: bytes, stderr: bytes) -> veil.Result:
 def test_a_diff_is_empty_only_for_equal_texts_and_shows_both(expected: str, got: str) -> None:
     lines = diff(expected, got, "stdout")
     assert bool(lines) is (expected != got)
-    if len(lines) == 5:  # one line against one line: they never look the same
+    if [line[0] for line in lines[3:]] == ["-", "+"]:  # one line against one: they never look the same
         assert lines[3][1:] != lines[4][1:]
     assert all(line.isprintable() for line in lines)
 
