@@ -55,7 +55,8 @@ def equals(result: Result, name: StreamName, wanted: str | bytes, shown: str | N
         why = f"{shown} was truncated: {stream.dropped} of {stream.total_bytes} bytes were not kept"
         return Finding(Judgement(check, "inconclusive", expected, None, why))
     if stream.binary or b"\0" in data:
-        words = f"{shown} differs from byte {_common(data, stream.data)} on: expected {_size(data)}, got {_size(stream.data)}"
+        at = _common(data, stream.data)
+        words = f"{shown} differs from byte {at} on: expected {_size(data)}, got {_size(stream.data)}"
         return Finding(Judgement(check, "failed", expected, None, words))
     old, new = data.decode("utf-8", "surrogateescape"), stream.data.decode("utf-8", "surrogateescape")
     return Finding(
