@@ -28,9 +28,20 @@ from veil.cassettes.verdicts import (
     trajectory,
 )
 from veil.model.outcome import Fact
+from veil.taping.alone import (
+    InOrder,
+    Played,
+    play,
+    record_again,
+    refreshed,
+    replay,
+    require_profile,
+    run_cassette,
+)
 from veil.taping.player import Player
 from veil.taping.recorder import Recorder, Refusal, StageRunner
 from veil.taping.stage import Stage
+from veil.taping.workspaces import stage_for, taken_in
 
 __all__ = [
     "DETERMINISTIC",
@@ -46,7 +57,9 @@ __all__ = [
     "Fact",
     "Facts",
     "Header",
+    "InOrder",
     "Normaliser",
+    "Played",
     "Player",
     "Profile",
     "Recorder",
@@ -72,8 +85,16 @@ __all__ = [
     "fired",
     "key_of",
     "numbered",
+    "play",
     "propose",
+    "record_again",
+    "refreshed",
+    "replay",
+    "require_profile",
+    "run_cassette",
     "settle",
+    "stage_for",
     "standard",
+    "taken_in",
     "trajectory",
 ]
