@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import REFUSED, options, screen
+from veil.cli import REFUSED, options, screen, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
@@ -255,3 +255,6 @@ def doctor(as_json: bool) -> int:
     from veil.cli import doctor as room
 
     return room.doctor(as_json=as_json)
+
+
+cli.add_command(tapes.cassette)

@@ -10,7 +10,7 @@ from veil.cassettes.codec import decode, encode
 from veil.cassettes.errors import CassetteDamaged, CassetteMiss, CassetteVersion
 from veil.cassettes.families import standard
 from veil.cassettes.matching import Tape, key_of
-from veil.cassettes.names import file_name, file_stem
+from veil.cassettes.names import SUFFIX, file_name, file_stem
 from veil.cassettes.normalise import Normaliser, Registry, erased, numbered
 from veil.cassettes.profile import DETERMINISTIC, INHERIT, PROFILES, Profile
 from veil.cassettes.recording import FACTS_SUFFIX, Facts, StepFacts, decode_facts, encode_facts
@@ -27,6 +27,9 @@ from veil.cassettes.verdicts import (
     settle,
     trajectory,
 )
+from veil.host.saving import save
+from veil.host.slots import Slot
+from veil.host.slots import take as take_slot
 from veil.model.outcome import Fact
 from veil.taping.alone import (
     InOrder,
@@ -41,7 +44,7 @@ from veil.taping.alone import (
 from veil.taping.player import Player
 from veil.taping.recorder import Recorder, Refusal, StageRunner
 from veil.taping.stage import Stage
-from veil.taping.workspaces import stage_for, taken_in
+from veil.taping.workspaces import new_header, stage_for, taken_in
 
 __all__ = [
     "DETERMINISTIC",
@@ -49,6 +52,7 @@ __all__ = [
     "INHERIT",
     "PROFILES",
     "SAME",
+    "SUFFIX",
     "WORDS",
     "Cassette",
     "CassetteDamaged",
@@ -66,6 +70,7 @@ __all__ = [
     "Refusal",
     "Registry",
     "Rules",
+    "Slot",
     "Stage",
     "StageRunner",
     "Step",
@@ -84,6 +89,7 @@ __all__ = [
     "file_stem",
     "fired",
     "key_of",
+    "new_header",
     "numbered",
     "play",
     "propose",
@@ -92,9 +98,11 @@ __all__ = [
     "replay",
     "require_profile",
     "run_cassette",
+    "save",
     "settle",
     "stage_for",
     "standard",
+    "take_slot",
     "taken_in",
     "trajectory",
 ]

@@ -13,7 +13,6 @@ from veil.cassettes.steps import Header, Workspace
 from veil.host import workspaces
 from veil.host.applying import Put, apply
 from veil.model.errors import Refused
-from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
 #: Bytes of all inline files together: more than a reviewer reads belongs into a folder or a git revision.
@@ -111,7 +110,14 @@ def taken_in(
     return Workspace("inline", files=workspaces.read_plain(str(folder), INLINE_BYTES))
 
 
-def hidden_workspace(workspace: Workspace, hidden: Scrubbed) -> Workspace:
-    """Inline files as they may be written: without secrets, with tokens for folders."""
+def new_header(workspace: Workspace, stage: Stage, file: Path) -> Header:
+    """The header of a new cassette ``file``; its workspace, as it will be read, is put on the stage.
+
+    Inline files lose their secrets and get tokens for folders before anything runs, so that the recording is made on
+    the same files as it is played on.
+    """
+    hidden = stage.hidden(REPLAYED_TAG)
     files = {path: (hidden.hide(data), mode) for path, (data, mode) in workspace.files.items()}
-    return replace(workspace, files=files)
+    workspace = replace(workspace, files=files)
+    fill(stage, workspace, file.parent)
+    return Header(stage.profile.name, stage.profile.version, workspace)
