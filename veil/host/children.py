@@ -185,14 +185,19 @@ class PlainChild:
 
     def kill(self) -> int:
         deadline = time.monotonic() + KILL_WAIT
+        blind = 20
         while True:
+            before = processes.newest()
             kin = self._members()
             leader = self._popen.returncode is None and not self.has_ended()
             if leader:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, signal.SIGKILL)
             elif not kin:
-                break
+                blind -= 1
+                if not blind or before == processes.newest():
+                    break
+                continue  # somebody was born during the look: it may be one who forks and ends faster than that
             for process in kin:
                 processes.send(process, signal.SIGKILL)
             if time.monotonic() > deadline:

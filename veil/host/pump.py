@@ -220,7 +220,10 @@ class Pump:
         assert self._ended_at is not None
         if self._ending and self._kill_at is not None:
             # ended by a signal: its kin have the same grace to go
-            return child.others(thorough=True) == 0
+            if child.others(thorough=True):
+                return False
+            self._survivors = child.kill()  # looks until it is sure
+            return True
         return not self._sinks or now >= self._ended_at + DRAIN or self._survivors > 0
 
     def _read(self, fd: int) -> None:
@@ -327,8 +330,8 @@ class Pump:
         while time.monotonic() < deadline:
             time.sleep(0.005)
             if child.others(thorough=True) == 0:
-                return 0
-        return child.kill()
+                break
+        return child.kill()  # also when nobody seems to be left: it looks until it is sure
 
     def _drain(self) -> None:
         """Take what is still in the pipes, without waiting for anybody."""

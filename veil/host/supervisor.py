@@ -157,15 +157,15 @@ class Supervisor:
         self.pid = pid
         self.answer(pid=pid)
 
-    def reap(self) -> None:
-        """Collect whatever ended, except that the command itself is reported."""
+    def reap(self) -> bool:
+        """Collect whatever ended, except that the command itself is reported. ``True``: there is nobody below."""
         while True:
             try:
                 pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return True
             if pid == 0:
-                return
+                return False
             if pid == self.pid and not self.done:
                 self.done = True
                 scale = 1024 if LINUX else 1
@@ -175,12 +175,13 @@ class Supervisor:
         """SIGKILL until nobody is left below; returns how many could not be ended."""
         deadline = time.monotonic() + 5.0
         while True:
-            self.reap()
+            # every orphan comes to a subreaper: having no child is surer than any look at /proc
+            childless = self.reap()
             alive = kin() if LINUX else {}
             if not LINUX and self.pid:
                 with contextlib.suppress(OSError):
                     os.killpg(self.pid, signal.SIGKILL)
-            if not alive or time.monotonic() > deadline:
+            if childless or not LINUX or time.monotonic() > deadline:
                 return len(alive)
             # stopped first, so that a program that keeps forking stands still
             for number in (signal.SIGSTOP, signal.SIGKILL):
