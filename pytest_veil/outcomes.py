@@ -97,14 +97,22 @@ class ItemOutcome:
         return cls(**{**data, "steps": rows, **many})
 
 
-#: On an item: what is said of it, one of function scope and those of shared recordings that ended with it.
+#: What is said of a test, on its item; and of shared recordings, on the config until a report takes it along.
 OUTCOMES = pytest.StashKey[list[ItemOutcome]]()
 
 
-def note(item: pytest.Item, outcome: ItemOutcome) -> None:
-    """Say something of a test; a report of it carries that to the controller. The last word on a ``nodeid`` counts."""
-    said = item.stash.setdefault(OUTCOMES, [])
-    said[:] = [*(other for other in said if other.nodeid != outcome.nodeid), outcome]
+def note(node: pytest.Item | pytest.Collector, outcome: ItemOutcome) -> None:
+    """Say something of a test, or of a recording that the tests below ``node`` share.
+
+    The next report of a teardown carries it to the controller. The last word on a ``nodeid`` and ``cassette`` counts.
+    """
+    said = _stash(node).setdefault(OUTCOMES, [])
+    this = (outcome.nodeid, outcome.cassette)
+    said[:] = [*(other for other in said if (other.nodeid, other.cassette) != this), outcome]
+
+
+def _stash(node: pytest.Item | pytest.Collector) -> pytest.Stash:
+    return node.stash if isinstance(node, pytest.Item) else node.config.stash
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,9 @@ class Take:
         recorded: None when there is no such file.
         fresh: what was done now, under the header that a recording made now would carry.
         rules: how to compare (``verifying.rules_of``).
-        refused: what veil would not run. known: values of this run, as in ``Rules.known_fresh``.
+        nodeid, scope: as in ``ItemOutcome``.
+        runs: how often the test is to be run (``--veil-runs``).
+        refused: what veil would not run.
         machine_then, machine_now: fingerprints, None where none is known.
     """
 
@@ -124,13 +134,28 @@ class Take:
     recorded: Cassette | None
     fresh: Cassette
     rules: Rules
+    nodeid: str
+    scope: str = "function"
+    runs: int = 1
     refused: tuple[Refusal, ...] = ()
     machine_then: dict[str, str] | None = None
     machine_now: dict[str, str] | None = None
 
 
-#: On an item in verify mode: its takes of this run of it. Set by the fixture at its end, taken by the protocol.
+#: What is to be judged, where ``OUTCOMES`` are.
 TAKES = pytest.StashKey[list[Take]]()
+
+
+def leave(node: pytest.Item | pytest.Collector, take: Take) -> None:
+    """In verify mode, at the end of the fixture: the run is over, whether it was as recorded is judged elsewhere."""
+    _stash(node).setdefault(TAKES, []).append(take)
+
+
+def left(node: pytest.Item | pytest.Collector) -> list[Take]:
+    """What was left to be judged; then nothing is."""
+    found = _stash(node).get(TAKES, [])
+    _stash(node)[TAKES] = []
+    return found
 
 
 @dataclass(frozen=True)
