@@ -87,7 +87,8 @@ def _refuse_waiting(said: Mapping[str, Any]) -> None:
 
 def number(argument: str, value: object, low: float, high: float, what: str) -> float:
     """A finite number within bounds; bool, NaN and text are refused by name."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value) or not low <= value <= high:
+    # every comparison with NaN is false, so it is never within bounds
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         raise BadInput(argument, value, what)
     # beyond any float is as good as for ever; only where there is no upper bound
     return float(value) if value <= sys.float_info.max else math.inf
