@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from veil.taping import Cassette, Refusal, Rules
+    from veil.taping import Cassette, Key, Refusal, Rules
 
 #: Verdicts with which a test may pass: everything else says that it did not do what was recorded.
 SAME = ("exact", "normalised", "unordered", "weak")
@@ -126,6 +127,7 @@ class Take:
         rules: how to compare (``verifying.rules_of``).
         nodeid, scope: as in ``ItemOutcome``.
         runs: how often the test is to be run (``--veil-runs``).
+        rekey: changes what makes two runs the same question (hook ``pytest_veil_key``), as for a ``Tape``.
         refused: what veil would not run.
         machine_then, machine_now: fingerprints, None where none is known.
     """
@@ -137,6 +139,7 @@ class Take:
     nodeid: str
     scope: str = "function"
     runs: int = 1
+    rekey: Callable[[Key], Key] | None = None
     refused: tuple[Refusal, ...] = ()
     machine_then: dict[str, str] | None = None
     machine_now: dict[str, str] | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_veil.excuses import excuse
 from pytest_veil.outcomes import SAME, StepRow, Take
@@ -13,9 +13,7 @@ from pytest_veil.outcomes import SAME, StepRow, Take
 if TYPE_CHECKING:
     import pytest
 
-    from veil.taping import Cassette, Rules, Step
-
-Key = Callable[["Step"], Any]
+    from veil.taping import Cassette, Key, Rules, Step
 
 
 @dataclass(frozen=True)
@@ -47,22 +45,21 @@ class Verified:
         return tuple(row.number for row in self.rows if row.word == "skipped")
 
 
-def verify_steps(takes: Sequence[Take], key: Key | None = None) -> Verified:
+def verify_steps(takes: Sequence[Take]) -> Verified:
     """One verdict per step.
 
     Args:
-        takes: one or more live runs of one test, whose recording is that of the first of them.
-        key: what makes a step of today the answer to a recorded one (``veil.taping.key_of``), as in a replay.
+        takes: one or more live runs of one test; its recording is that of the first of them.
 
     Raises:
         ValueError: there is no take, or no recording.
     """
     if not takes or takes[0].recorded is None:
         raise ValueError("nothing to compare with")
-    from veil.taping import fired, key_of
+    from veil.taping import fired
 
     recorded, rules = takes[0].recorded, _rules(takes)
-    pairings = [_Pairing.of(recorded, take, key or key_of) for take in takes]
+    pairings = [_Pairing.of(recorded, take) for take in takes]
     rows: list[StepRow] = []
     stable = True
     first: tuple[Step | None, Step | None] = (None, None)
@@ -111,8 +108,13 @@ class _Pairing:
     extras: tuple[tuple[int, str], ...]
 
     @classmethod
-    def of(cls, recorded: Cassette, take: Take, key: Key) -> _Pairing:
-        free: dict[Any, list[int]] = {}
+    def of(cls, recorded: Cassette, take: Take) -> _Pairing:
+        from veil.taping import key_of
+
+        def key(step: Step) -> Key:
+            return key_of(step) if take.rekey is None else take.rekey(key_of(step))
+
+        free: dict[Key, list[int]] = {}
         for at, step in enumerate(recorded.steps):
             free.setdefault(key(step), []).append(at)
         found: dict[int, Step] = {}

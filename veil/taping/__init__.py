@@ -9,7 +9,7 @@ from __future__ import annotations
 from veil.cassettes.codec import decode, encode
 from veil.cassettes.errors import CassetteDamaged, CassetteMiss, CassetteVersion
 from veil.cassettes.families import standard
-from veil.cassettes.matching import Tape, key_of
+from veil.cassettes.matching import Key, Tape, key_of
 from veil.cassettes.names import SUFFIX, file_name, file_stem
 from veil.cassettes.normalise import Normaliser, Registry, erased, numbered
 from veil.cassettes.profile import DETERMINISTIC, INHERIT, PROFILES, Profile
@@ -27,6 +27,7 @@ from veil.cassettes.verdicts import (
     settle,
     trajectory,
 )
+from veil.host.fingerprint import fingerprint
 from veil.host.saving import save
 from veil.host.slots import Slot
 from veil.host.slots import take as take_slot
@@ -43,6 +44,7 @@ from veil.taping.alone import (
 )
 from veil.taping.player import Player
 from veil.taping.recorder import Recorder, Refusal, StageRunner
+from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import Stage
 from veil.taping.workspaces import new_header, stage_for, taken_in
 
@@ -62,6 +64,7 @@ __all__ = [
     "Facts",
     "Header",
     "InOrder",
+    "Key",
     "Normaliser",
     "Played",
     "Player",
@@ -70,6 +73,7 @@ __all__ = [
     "Refusal",
     "Registry",
     "Rules",
+    "Scrubbed",
     "Slot",
     "Stage",
     "StageRunner",
@@ -87,6 +91,7 @@ __all__ = [
     "erased",
     "file_name",
     "file_stem",
+    "fingerprint",
     "fired",
     "key_of",
     "new_header",
