@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -35,6 +36,17 @@ class Asked:
     environment: Mapping[str, str]
     listener: Listener | None
     check: bool
+
+
+#: Threads of ``arun``: a loop that was closed without awaiting its tasks leaves them behind.
+_running: dict[threading.Thread, Orders] = {}
+
+
+@atexit.register
+def _end_running() -> None:
+    for thread, orders in list(_running.items()):
+        orders.cancel()
+        thread.join()
 
 
 class Runner:
@@ -97,9 +109,12 @@ class Runner:
                 outcome, error = None, caught
             finally:
                 orders.close()
-            loop.call_soon_threadsafe(settle, outcome, error)
+                _running.pop(thread, None)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody awaits it any more
+                loop.call_soon_threadsafe(settle, outcome, error)
 
         thread = threading.Thread(target=work, name="veil-run", daemon=True)
+        _running[thread] = orders
         thread.start()
         try:
             record = await asyncio.shield(done)
@@ -112,6 +127,7 @@ class Runner:
                     continue  # cancelled again: the tree still has to be gone first
                 except BaseException:
                     break
+            done.exception()  # looked at, so that nobody is told that it was not
             raise
         return checked(Result(record), asked.check)
 
