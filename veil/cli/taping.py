@@ -48,7 +48,7 @@ def record(
         raise BadInput("commands", list(commands), "at least one command, or --script")
     options: dict[str, Any] = {"no_store": True} if timeout is None else {"no_store": True, "timeout": number(timeout)}
     start = taken_in(None if workspace is None else Path(workspace), kind, path.parent, revision)
-    with take_slot(DETERMINISTIC.place, "tape") as slot:
+    with take_slot(DETERMINISTIC.place, "slot") as slot:
         stage = Stage.make(slot.path, DETERMINISTIC, os.environ)
         header = new_header(start, stage, path)
         recorder = Recorder(stage)

@@ -11,12 +11,11 @@ from typing import Any
 
 from veil.background import Handle
 from veil.cassettes.matching import Key, Tape, key_of
-from veil.cassettes.profile import PROFILES
-from veil.cassettes.steps import Cassette, Header, Step
+from veil.cassettes.steps import Cassette, Step
 from veil.cassettes.verdicts import Rules, compare
 from veil.model.errors import Refused, VeilError
 from veil.result import Result
-from veil.taping.player import Player
+from veil.taping.player import OnDrift, Player
 from veil.taping.recorder import Recorder, StageRunner
 from veil.taping.stage import REPLAYED_TAG, Stage
 
@@ -105,16 +104,15 @@ def run_cassette(cassette: Cassette, runner: StageRunner) -> list[Played]:
     return list(play(cassette, runner))
 
 
-def replay(cassette: Cassette, stage: Stage, file: str) -> Iterator[Played]:
+def replay(cassette: Cassette, stage: Stage, file: str, on_drift: OnDrift = "error") -> Iterator[Played]:
     """``play`` from the recording itself, starting no process: is every step true of the files that it meets?"""
-    return play(cassette, Player(stage, InOrder(cassette, file)))
+    return play(cassette, Player(stage, InOrder(cassette, file), on_drift), drift=on_drift == "error")
 
 
-def record_again(cassette: Cassette, stage: Stage) -> tuple[Cassette, list[Played]]:
+def record_again(cassette: Cassette, recorder: Recorder) -> tuple[Cassette, list[Played]]:
     """The same steps with fresh results. Steps that could not be run are missing at the end of the new cassette."""
-    recorder = Recorder(stage)
     played = run_cassette(cassette, recorder)
-    profile = stage.profile
+    profile = recorder.stage.profile
     header = replace(cassette.header, profile=profile.name, profile_version=profile.version)
     return recorder.cassette(header), played
 
@@ -126,17 +124,6 @@ def refreshed(old: Cassette, new: Cassette, rules: Rules | None = None) -> Casse
         for before, now in zip(old.steps, new.steps, strict=False)
     ]
     return Cassette(new.header, (*steps, *new.steps[len(steps) :]))
-
-
-def require_profile(header: Header, file: str) -> None:
-    """Raises ``Refused`` (``other_profile``) when the profile has another version now: fresh runs would differ."""
-    known = PROFILES.get(header.profile)
-    if known is None or known.version != header.profile_version:
-        now = "unknown here" if known is None else f"now {known.name} {known.version}"
-        raise Refused(
-            f"{file}: recorded under profile {header.profile} {header.profile_version}, {now}: record again",
-            code="other_profile",
-        )
 
 
 def asked_again(step: Step, stage: Stage) -> tuple[str | list[str], dict[str, Any]]:
