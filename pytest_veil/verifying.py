@@ -213,11 +213,8 @@ def _with_extras(rows: list[StepRow], pairings: Sequence[_Pairing], recorded: in
     return found
 
 
-def rules_of(config: pytest.Config, words: Sequence[str] = ("standard",)) -> Rules:
-    """How steps are compared: by veil's normalisers and those of other plugins, of which ``words`` choose.
-
-    Args:
-        words: ``standard`` (all of them), ``none``, names, ``-name`` (without it; alone: all the others).
+def rules_of(config: pytest.Config, names: tuple[str, ...] | None) -> Rules:
+    """How steps are compared: by other plugins' normalisers and those of veil, of which ``names`` may be used.
 
     Raises ``pytest.UsageError`` for a name that is unknown or given twice.
     """
@@ -234,16 +231,7 @@ def rules_of(config: pytest.Config, words: Sequence[str] = ("standard",)) -> Rul
             if wrong:
                 raise pytest.UsageError(f"pytest_veil_normalisers: {wrong[0]!r} is no veil.taping.Normaliser")
             registry = registry.adding(*given, first=True)
-        without = {word[1:] for word in words if word.startswith("-")}
-        named = [word for word in words if not word.startswith("-")]
-        if "none" in named and len(words) > 1:
-            raise pytest.UsageError(f"--veil-normalise: none stands alone, got {', '.join(words)}")
-        some = {word for word in named if word not in ("standard", "none")}
-        registry.chosen(some | without)
+        registry.chosen(names)
     except VeilError as error:
-        raise pytest.UsageError(f"--veil-normalise: {error}") from None
-    if not without and "standard" in named:
-        return Rules(registry=registry)
-    everything = not named or "standard" in named
-    names = tuple(name for name in registry.names if (everything or name in some) and name not in without)
+        raise pytest.UsageError(f"normalisers: {error}") from None
     return Rules(names=names, registry=registry)
