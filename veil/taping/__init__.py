@@ -39,7 +39,6 @@ from veil.taping.alone import (
     record_again,
     refreshed,
     replay,
-    require_profile,
     run_cassette,
 )
 from veil.taping.player import Player
@@ -101,7 +100,6 @@ __all__ = [
     "record_again",
     "refreshed",
     "replay",
-    "require_profile",
     "run_cassette",
     "save",
     "settle",
