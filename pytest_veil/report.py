@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_veil.outcomes import ACTIVE, OUTCOMES, PRUNING, ItemOutcome
+from pytest_veil.outcomes import ACTIVE, OUTCOMES, PRUNING, Active, ItemOutcome
 
 #: Version of the JSON report's shape.
 FORMAT = 1
@@ -23,8 +23,8 @@ UNJUDGED = ("error", "not-run")
 _CARRIED = "veil_outcomes"
 
 
-def install(config: pytest.Config) -> None:
-    """Turn on everything that says something, once ``ACTIVE`` says what holds.
+def install(config: pytest.Config, active: Active) -> None:
+    """Turn on everything that says something.
 
     To be called after the registration of whatever calls ``note`` while a report is made: what is registered last
     comes to a report last.
@@ -32,6 +32,7 @@ def install(config: pytest.Config) -> None:
     from pytest_veil.rerunning import Verify
     from pytest_veil.terminal import Terminal
 
+    config.stash[ACTIVE] = active
     config.pluginmanager.register(Carrier(), "veil-carrier")
     config.pluginmanager.register(Verify(config), "veil-verify")
     if not hasattr(config, "workerinput"):
