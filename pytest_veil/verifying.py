@@ -213,10 +213,13 @@ def _with_extras(rows: list[StepRow], pairings: Sequence[_Pairing], recorded: in
     return found
 
 
-def rules_of(config: pytest.Config, names: tuple[str, ...] | None) -> Rules:
-    """How steps are compared: by other plugins' normalisers and those of veil, of which ``names`` may be used.
+def rules_of(config: pytest.Config, words: Sequence[str] = ("standard",)) -> Rules:
+    """How steps are compared: by other plugins' normalisers and those of veil, of which ``words`` choose.
 
-    Raises ``pytest.UsageError`` for a name that is unknown or given twice.
+    Args:
+        words: ``standard`` (all of them) or ``none``; or names; or ``-name``, all the others.
+
+    Raises ``pytest.UsageError`` for a name that is unknown or given twice, and for words that contradict each other.
     """
     import pytest
 
@@ -224,6 +227,11 @@ def rules_of(config: pytest.Config, names: tuple[str, ...] | None) -> Rules:
     from veil.taping import Normaliser, Rules, standard
 
     registry = standard()
+    without = {word[1:] for word in words if word.startswith("-")}
+    named = {word for word in words if not word.startswith("-")}
+    if named - {"standard"} and (without or len(named) > 1 and named & {"none", "standard"}):
+        said = ", ".join(words)
+        raise pytest.UsageError(f"--veil-normalise: expected standard, none, names or -names, got {said}")
     try:
         for more in config.hook.pytest_veil_normalisers(config=config):
             given = tuple(more or ())
@@ -231,7 +239,12 @@ def rules_of(config: pytest.Config, names: tuple[str, ...] | None) -> Rules:
             if wrong:
                 raise pytest.UsageError(f"pytest_veil_normalisers: {wrong[0]!r} is no veil.taping.Normaliser")
             registry = registry.adding(*given, first=True)
-        registry.chosen(names)
+        registry.chosen(named - {"standard", "none"} | without)
     except VeilError as error:
-        raise pytest.UsageError(f"normalisers: {error}") from None
+        raise pytest.UsageError(f"--veil-normalise: {error}") from None
+    if named == {"standard"} and not without:
+        return Rules(registry=registry)
+    some = named - {"standard", "none"}
+    everything = not some and "none" not in named
+    names = tuple(name for name in registry.names if (everything or name in some) and name not in without)
     return Rules(names=names, registry=registry)
