@@ -229,7 +229,7 @@ def rules_of(config: pytest.Config, words: Sequence[str] = ("standard",)) -> Rul
     registry = standard()
     without = {word[1:] for word in words if word.startswith("-")}
     named = {word for word in words if not word.startswith("-")}
-    if named - {"standard"} and (without or len(named) > 1 and named & {"none", "standard"}):
+    if named - {"standard"} and (without or (len(named) > 1 and named & {"none", "standard"})):
         said = ", ".join(words)
         raise pytest.UsageError(f"--veil-normalise: expected standard, none, names or -names, got {said}")
     try:
