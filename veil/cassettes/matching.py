@@ -65,16 +65,24 @@ class Tape:
     Args:
         cassette: None when there is no file. file: its name, for error texts.
         header: what a recording made now would carry; tells a cassette of another profile version from a miss.
+        rekey: changes every key, recorded and asked.
     """
 
-    def __init__(self, cassette: Cassette | None, file: str, header: Header | None = None) -> None:
+    def __init__(
+        self,
+        cassette: Cassette | None,
+        file: str,
+        header: Header | None = None,
+        rekey: Callable[[Key], Key] | None = None,
+    ) -> None:
         self.file = file
+        self._rekey = rekey or (lambda key: key)
         self._cassette = cassette
         self._header = header
         self._steps: tuple[Step, ...] = () if cassette is None else cassette.steps
         self._by_key: dict[Key, list[int]] = {}
         for number, step in enumerate(self._steps, 1):
-            self._by_key.setdefault(key_of(step), []).append(number)
+            self._by_key.setdefault(self._rekey(key_of(step)), []).append(number)
         self._used: set[int] = set()
         self._lock = threading.Lock()
 
@@ -83,6 +91,10 @@ class Tape:
         """Numbers (from 1) of the steps that nobody asked for, in order."""
         with self._lock:
             return tuple(n for n in range(1, len(self._steps) + 1) if n not in self._used)
+
+    def step(self, number: int) -> Step:
+        """The step of this number (from 1)."""
+        return self._steps[number - 1]
 
     def take(self, asked: Key, state: Callable[[Sequence[str]], str] | None = None) -> tuple[int, Step]:
         """The next unused step of the same identity, and its number.
@@ -95,6 +107,7 @@ class Tape:
         Raises:
             CassetteMiss: nothing answers. The message shows the nearest step field by field.
         """
+        asked = self._rekey(asked)
         with self._lock:
             known = self._by_key.get(asked, [])
             free = [number for number in known if number not in self._used]
@@ -153,12 +166,12 @@ class Tape:
             return number, [{"field": f"state of {paths}", "asked": now, "recorded": state_id(step.before)}]
         best: tuple[float, int] | None = None
         for number, step in enumerate(self._steps, 1):
-            score = _likeness(asked, key_of(step)) - 0.001 * (number in self._used)
+            score = _likeness(asked, self._rekey(key_of(step))) - 0.001 * (number in self._used)
             if best is None or score > best[0]:
                 best = (score, number)
         if best is None:
             return None, []
-        return best[1], _differences(asked, key_of(self._steps[best[1] - 1]))
+        return best[1], _differences(asked, self._rekey(key_of(self._steps[best[1] - 1])))
 
 
 def _profile(header: Header | None) -> str:

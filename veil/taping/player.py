@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from veil.cassettes.matching import Tape
@@ -33,8 +34,8 @@ class Player(StageRunner):
             ``apply`` (the step answers and puts the recorded files there), ``ignore`` (it answers and touches nothing).
     """
 
-    def __init__(self, stage: Stage, tape: Tape, on_drift: OnDrift = "error") -> None:
-        super().__init__(stage)
+    def __init__(self, stage: Stage, tape: Tape, on_drift: OnDrift = "error", records: Path | None = None) -> None:
+        super().__init__(stage, records)
         self.tape = tape
         self._on_drift = on_drift
         self._hidden = stage.hidden(REPLAYED_TAG)
@@ -64,6 +65,15 @@ class Player(StageRunner):
         looked = self._looks(request.wishes, step, request.command.cwd)
         seen = replace(seen, findings=seen.findings.merged(Findings(files=looked)))
         return Answer(seen, step.background and step.status == "killed")
+
+    def looked(self, path: str) -> Fact | None:
+        """What an assertion saw at a path when this was recorded: what the last step knows that answered so far."""
+        name = self._hidden.hide_text(path)
+        for number in reversed(self.used):
+            fact = self.tape.step(number).files.get(name)
+            if fact is not None:
+                return fact
+        return None
 
     def _perform(self, step: Step, cwd: str) -> None:
         omitted = [change.path for change in step.delta if change.omitted]

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from veil import pipeline, wiring
@@ -28,17 +29,25 @@ from veil.taping.stage import REPLAYED_TAG, Stage
 
 
 class StageRunner(Runner):
-    """Runs commands for real on a stage: its environment, umask and addresses; cwd defaults to its workspace."""
+    """Runs commands for real on a stage: its environment, umask and addresses; cwd defaults to its workspace.
 
-    def __init__(self, stage: Stage) -> None:
+    Args:
+        records: state directory for the records of these runs; None for the user's own.
+    """
+
+    def __init__(self, stage: Stage, records: Path | None = None) -> None:
         self.stage = stage
+        self._records = records
 
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
-        session = wiring.session(dict(os.environ), options.get("project"))
+        own = dict(os.environ)
+        if self._records is not None:
+            own["VEIL_STATE_DIR"] = str(self._records)
+        session = wiring.session(own, options.get("project"))
         asked = self._asked(
             session,
             session.kit,
-            self.stage.environment,
+            self.stage.environment_now(),
             command,
             {**options, "cwd": self._cwd(options.get("cwd"))},
             background=background,
@@ -72,11 +81,12 @@ class Recorder(StageRunner):
         refused: what was asked and not run, in order. It leaves no step.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(stage)
+    def __init__(self, stage: Stage, records: Path | None = None) -> None:
+        super().__init__(stage, records)
         self.refused: list[Refusal] = []
         self._steps: list[Step | None] = []
         self._facts: list[StepFacts | None] = []
+        self._places: dict[tuple[str, float], int] = {}
         self._open: dict[int, tuple[Request, Scrubbed, Contents, dict[str, str], Handle]] = {}
         self._lock = threading.RLock()
 
@@ -106,6 +116,7 @@ class Recorder(StageRunner):
         return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden(tag)
 
     def perform(self, asked: Asked, controls: Controls) -> Record:
+        below(self.stage, asked.request.command.cwd)  # refused before it runs, not after
         place = self._place()
         asked, hidden = self._tagged(asked)
         contents = self.stage.contents(hidden)
@@ -146,10 +157,12 @@ class Recorder(StageRunner):
         seconds = tuple(outcome.seconds for outcome in (*seen.earlier, seen.outcome))
         with self._lock:
             self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
+            self._places[record.id, record.started] = place
 
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
-        place = self._place()
         asked, hidden = self._tagged(self.ask(command, options, background=True))
+        below(self.stage, asked.request.command.cwd)
+        place = self._place()
         contents = self.stage.contents(hidden)
         before = contents.picture()
         try:
@@ -167,6 +180,13 @@ class Recorder(StageRunner):
             step = self._steps[place]
             if step is not None:
                 self._steps[place] = replace(step, files={**step.files, **files})
+
+    def add_look(self, record: Record, path: str, fact: Fact) -> None:
+        """``add_facts`` for the step of a run; nothing when the run is not one of these."""
+        with self._lock:
+            place = self._places.get((record.id, record.started))
+        if place is not None:
+            self.add_facts(place, {self.stage.hidden(REPLAYED_TAG).hide_text(path): fact})
 
     def finish(self) -> None:
         """End what is still in the background and keep its steps. Idempotent."""

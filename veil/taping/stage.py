@@ -70,6 +70,14 @@ class Stage:
             host_environment=dict(environment),
         )
 
+    def environment_now(self) -> dict[str, str]:
+        """The environment of a command that starts now: a profile that inherits follows the process's own."""
+        return (
+            self.profile.environment(os.environ, str(self.home), str(self.tmp))
+            if self.profile.inherit
+            else dict(self.environment)
+        )
+
     def settle(self) -> None:
         """Give all files of the workspace the time stamps of the profile, so that listings repeat."""
         if self.profile.file_seconds is None:

@@ -1,0 +1,85 @@
+"""The entry point: options, marker and fixtures. Everything else is imported by the first test that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_veil import options
+
+if TYPE_CHECKING:
+    from pytest_veil.expecting import Expect
+    from pytest_veil.running import AsyncRun, RunFactory, VeilRun
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    options.add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    from pytest_veil import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", options.MARKER)
+    said = {**options.said_in_ini(config), **options.said_on_line(config)}
+    if said:
+        from pytest_veil.config import settings_of
+
+        settings_of(config)  # a wrong value is told now, not by the first test that would use it
+    if options.turned_on(config):
+        from pytest_veil.session import session_of
+
+        session_of(config)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    import sys
+
+    if "veil.result" not in sys.modules:  # then neither side can be a result
+        return None
+    from pytest_veil.expecting import explain
+
+    return explain(op, left, right)
+
+
+@pytest.fixture
+def veil_run(request: pytest.FixtureRequest) -> Iterator[VeilRun]:
+    """Run commands in the test's own workspace: ``veil_run("make", expect={"exit": 0})``, as ``veil.run``.
+
+    ``veil_run.start(...)`` runs in the background; whatever is left is ended with the test. ``veil_run.root`` is the
+    workspace.
+    """
+    from pytest_veil.fixtures import of_test
+
+    yield from of_test(request)
+
+
+@pytest.fixture
+def veil_arun(veil_run: VeilRun) -> AsyncRun:
+    """``veil_run`` for asyncio: ``await veil_arun("make")``. Same workspace and recording as ``veil_run``."""
+    return veil_run.arun
+
+
+@pytest.fixture(scope="session")
+def veil_run_factory(request: pytest.FixtureRequest) -> Iterator[RunFactory]:
+    """Makes runners that outlive a test, each with a workspace and a recording of its own.
+
+    ``veil_run_factory.make("server", request)`` in a fixture of any scope lives as long as that fixture;
+    ``veil_run_factory.make("server")`` lives as long as the session.
+    """
+    from pytest_veil.fixtures import of_session
+
+    yield from of_session(request)
+
+
+@pytest.fixture(scope="session")
+def expect() -> Expect:
+    """``expect(result).exit(0).stdout.contains("done")``: the same as ``from pytest_veil import expect``."""
+    from pytest_veil import expect as found
+
+    return found

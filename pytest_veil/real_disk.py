@@ -1,0 +1,47 @@
+"""The real disk while pyfakefs has put a fake one in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+
+_lock = threading.RLock()
+_depth = 0
+
+
+@contextlib.contextmanager
+def real_disk() -> Iterator[None]:
+    """Everything in the block, in every thread, sees the real disk. May be nested; costs nothing without pyfakefs."""
+    global _depth
+    faking = sys.modules.get("pyfakefs.fake_filesystem_unittest")
+    patcher = None if faking is None else faking.Patcher.PATCHER
+    if patcher is None:
+        yield
+        return
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            patcher.pause()
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0 and faking is not None and faking.Patcher.PATCHER is patcher:
+                patcher.resume()
+
+
+def never_fake() -> None:
+    """Tell pyfakefs, when it is there, to leave the modules of veil as they are.
+
+    A background run goes on in threads while the test is back on the fake disk.
+    """
+    faking = sys.modules.get("pyfakefs.fake_filesystem_unittest")
+    if faking is not None:
+        faking.Patcher.SKIPNAMES.update(name for name in sys.modules if _ours(name))
+
+
+def _ours(name: str) -> bool:
+    return name.partition(".")[0] in ("veil", "pytest_veil", "psutil", "filelock", "pluggy")

@@ -1,0 +1,300 @@
+"""What one process of pytest holds for veil: settings, places, open scenes; and the end of each test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_veil import concealing
+from pytest_veil.cassettes import cassette_of, shared_cassette
+from pytest_veil.conclusions import conclude, machines
+from pytest_veil.config import WRITING, Settings, settings_for, settings_of
+from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
+from pytest_veil.real_disk import never_fake, real_disk
+from pytest_veil.scenes import Opening, Scene
+
+if TYPE_CHECKING:
+    from veil.taping import Key, Rules, Slot, Step
+
+#: On an item: its scene, from the fixture's setup to the end of the test.
+SCENE = pytest.StashKey[Scene]()
+#: On an item: reports of its phases so far.
+PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
+_SESSION = pytest.StashKey["VeilSession"]()
+
+
+def session_of(config: pytest.Config) -> VeilSession:
+    """The session's one; made and registered as the plugin ``veil-session`` by whoever needs it first."""
+    found = config.stash.get(_SESSION, None)
+    if found is None:
+        found = config.stash[_SESSION] = VeilSession(config)
+        config.pluginmanager.register(found, "veil-session")
+        if found.settings.mode != "off":
+            found.begin()  # after its own registration: what says something of a test comes after what ends it
+    return found
+
+
+class VeilSession:
+    """The plugin behind the fixtures. Every process that runs tests has its own.
+
+    Attributes:
+        settings: those of the session; a test may have others.
+        rules: how steps are compared.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.settings = settings_of(config)
+        self._rules: Rules | None = None
+        self._slot: Slot | None = None
+        self._folder: Path | None = None
+        self._open: list[Scene] = []
+        self._failed: list[str] = []
+        self._owners: dict[Path, str] = {}
+        _import_all()
+
+    def begin(self) -> None:
+        """Turn the eval mode on.
+
+        Raises ``pytest.UsageError`` for a normaliser that is unknown or a secret that cannot be replaced.
+        """
+        from pytest_veil.collector import Collector
+        from pytest_veil.report import install
+        from veil import VeilError
+        from veil.taping import PROFILES, Scrubbed
+
+        try:
+            Scrubbed.around((), os.environ, self.settings.secrets)
+        except VeilError as error:
+            raise pytest.UsageError(str(error)) from None
+        profile = PROFILES[self.settings.env or "deterministic"]
+        active = Active(
+            mode=self.settings.mode,
+            profile=profile.name,
+            profile_version=profile.version,
+            runs=self.settings.runs,
+            cassettes=None if self.settings.cassettes is None else str(self.settings.cassettes),
+            normalisers=tuple((n.name, n.version, n.erases) for n in self.rules.registry.chosen(self.rules.names)),
+            chosen=self.settings.normalise != ("standard",),
+            report=None if self.settings.report is None else str(self.settings.report),
+        )
+        install(self.config, active)
+        self.config.pluginmanager.register(Collector(self.settings.cassettes), "veil-collector")
+
+    @property
+    def rules(self) -> Rules:
+        if self._rules is None:
+            self._rules = self.rules_for(self.settings)
+        return self._rules
+
+    def rules_for(self, settings: Settings) -> Rules:
+        """Raises ``pytest.UsageError`` for an unknown normaliser."""
+        from pytest_veil.verifying import rules_of
+
+        if self._rules is not None and settings.normalise == self.settings.normalise:
+            return self._rules
+        return rules_of(self.config, settings.normalise)
+
+    # -- scenes
+
+    def folder(self) -> Path:
+        """What the session keeps: pytest's own folder, with its retention, where pytest makes one."""
+        if self._folder is None:
+            factory = getattr(self.config, "_tmp_path_factory", None)
+            if isinstance(factory, pytest.TempPathFactory):
+                self._folder = factory.getbasetemp() / "veil"
+                self._folder.mkdir(mode=0o700, exist_ok=True)
+            else:
+                made = self._folder = Path(tempfile.mkdtemp(prefix="veil-"))
+                self.config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
+        return self._folder
+
+    def open(self, item: pytest.Item) -> Scene:
+        """The scene of one test. Raises ``pytest.UsageError``, ``VeilError``."""
+        settings = settings_for(item, self.settings)
+        path = None if settings.mode in ("off", "live") else cassette_of(item, settings)
+        if path is not None and settings.mode in WRITING:
+            owner = self._owners.setdefault(path, item.nodeid)
+            if owner != item.nodeid:
+                raise pytest.UsageError(f"{self.shown(path)}: {owner} and {item.nodeid} would both be recorded there")
+        base, slot = self._base(settings, None)
+        return self._made(item.nodeid, "function", settings, base, path, slot)
+
+    def open_shared(self, name: str, request: pytest.FixtureRequest | None) -> Scene:
+        """The scene of a runner that several tests share."""
+        settings = self.settings
+        owner = None if request is None or request.scope == "session" else Path(request.path)
+        scope = "session" if request is None else request.scope
+        if settings.mode in ("off", "live"):
+            path = None
+        else:
+            path = shared_cassette(name, owner, self.config.rootpath, settings)
+            taken = self._owners.setdefault(path, f"the runner {name!r}")
+            if any(scene.path == path for scene in self._open):
+                raise pytest.UsageError(f"{self.shown(path)}: it is taken by {taken}")
+        base, slot = self._base(settings, name)
+        nodeid = self.shown(owner) if owner is not None else "."
+        return self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
+
+    def _made(
+        self, nodeid: str, scope: str, settings: Settings, base: Path, path: Path | None, slot: Slot | None
+    ) -> Scene:
+        secrets = list(settings.secrets)
+        if settings.mode != "off":
+            for more in self.config.hook.pytest_veil_scrub(config=self.config, nodeid=nodeid):
+                secrets += more or ()
+
+        def rekey(key: Key) -> Key:
+            found: Key | None = self.config.hook.pytest_veil_key(config=self.config, nodeid=nodeid, key=key)
+            return key if found is None else found
+
+        shown = "" if path is None else self.shown(path)
+        records = self.folder() / "records"
+        opening = Opening(nodeid, scope, settings, base, records, path, shown, tuple(secrets), rekey, slot)
+        scene = opening.open()
+        self._open.append(scene)
+        return scene
+
+    def base_for(self, settings: Settings) -> Path:
+        """A folder for the stage of one test, which may be emptied: in the eval mode the same for each test here."""
+        return self._base(settings, None)[0]
+
+    def _base(self, settings: Settings, name: str | None) -> tuple[Path, Slot | None]:
+        from veil.taping import PROFILES, take_slot
+
+        if settings.mode == "off":
+            return Path(tempfile.mkdtemp(prefix="off-", dir=self.folder())), None
+        if name is None and self._slot is not None:
+            return self._slot.path, None
+        slot = take_slot(PROFILES[settings.env or "deterministic"].place, "slot")
+        if name is None:
+            self._slot = slot
+            return slot.path, None
+        return slot.path, slot
+
+    def shown(self, path: Path) -> str:
+        """Relative to the root folder of the run, POSIX separators."""
+        return Path(os.path.relpath(path, self.config.rootpath)).as_posix()
+
+    # -- ends
+
+    def close(self, scene: Scene) -> None:
+        """The fixture is over: nothing runs any more."""
+        with real_disk():
+            scene.close()
+            self._open.remove(scene)
+
+    def leave(self, item: pytest.Item, scene: Scene) -> None:
+        """Verify mode: the run is over; whether it was as recorded is judged elsewhere."""
+        with real_disk():
+            leave(item, self._take(scene))
+
+    def judge_shared(self, scene: Scene, node: pytest.Item | pytest.Collector) -> str | None:
+        """The end of a shared runner; returns why it fails."""
+        with real_disk():
+            passed = not self._any_failed(scene)
+            wrong = None
+            if scene.settings.mode == "verify":
+                leave(node, self._take(scene))
+            elif scene.settings.mode != "off":
+                said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, self._edit(scene))
+                note(node, said)
+            if scene.slot is not None:
+                scene.slot.close()
+            return wrong
+
+    def _any_failed(self, scene: Scene) -> bool:
+        file = scene.nodeid.rpartition("::")[0]
+        return any(nodeid.startswith(f"{file}::") or file == "." for nodeid in self._failed)
+
+    def _take(self, scene: Scene) -> Take:
+        assert scene.recorder is not None
+        then, now = machines(scene)
+        return Take(
+            file=scene.shown,
+            recorded=scene.old,
+            fresh=scene.recorder.cassette(scene.header),
+            rules=self.rules_for(scene.settings),
+            nodeid=scene.nodeid,
+            scope=scene.scope,
+            runs=scene.settings.runs,
+            refused=tuple(scene.recorder.refused),
+            machine_then=then,
+            machine_now=now,
+        )
+
+    def _edit(self, scene: Scene) -> Any:
+        def edit(step: Step) -> Step:
+            found: Step | None = self.config.hook.pytest_veil_record(config=self.config, nodeid=scene.nodeid, step=step)
+            return step if found is None else found
+
+        return edit
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        phases = item.stash.setdefault(PHASES, {})
+        if report.when == "setup":
+            phases.clear()
+        phases[report.when or ""] = report
+        if report.failed:
+            self._failed.append(item.nodeid)
+        scene = item.stash.get(SCENE, None)
+        if scene is None:
+            return report
+        if report.when == "teardown":
+            del item.stash[SCENE]
+            with real_disk():
+                self._conclude(item, scene, phases, report)
+        concealing.conceal(report, scene)
+        return report
+
+    def _conclude(
+        self, item: pytest.Item, scene: Scene, phases: dict[str, pytest.TestReport], report: pytest.TestReport
+    ) -> None:
+        if scene.settings.mode in ("off", "verify"):
+            return
+        passed = all(phase.passed for phase in phases.values()) and "call" in phases
+        word = _word(phases)
+        try:
+            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), self._edit(scene))
+        except Exception as error:  # whatever goes wrong is a failure of this test, never one of pytest
+            wrong = f"the recording of this test was not written: {type(error).__name__}: {error}"
+            said = ItemOutcome(item.nodeid, scene.settings.mode, "error", "not-written", scene.shown, why=str(error))
+        note(item, said)
+        if wrong is not None:
+            report.outcome, report.longrepr = "failed", wrong
+            self._failed.append(item.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        with real_disk():
+            for scene in list(self._open):
+                with contextlib.suppress(Exception):
+                    scene.close()
+            if self._slot is not None:
+                self._slot.close()
+                self._slot = None
+
+
+def _word(phases: dict[str, pytest.TestReport]) -> str:
+    """pytest's word for the whole test."""
+    if any(phase.failed for name, phase in phases.items() if name != "call"):
+        return "error"
+    call = phases.get("call") or phases.get("setup")
+    return "passed" if call is None else call.outcome
+
+
+def _import_all() -> None:
+    """Import now what tests would import later, perhaps while pyfakefs makes every module that it sees a fake one."""
+    from veil import api, taping, waiting  # noqa: F401 - imported for what they import
+
+    never_fake()
