@@ -249,16 +249,17 @@ def _logs(
     )
 
 
-def handle_of(id: str | None = None) -> Handle:
-    """The handle of a live background run of this process; ``None`` means the only one there is.
+def handle_of(id: str | None = None, *, project: str | os.PathLike[str] | None = None) -> Handle:
+    """The handle of a background run of this process; ``None`` means the only live one of the project.
 
     Raises ``NotFound`` naming the live ones.
     """
+    session = wiring.session(dict(os.environ), project)
     if id is None:
-        return Handle(wiring.jobs.only())
-    job = wiring.jobs.get(id)
+        return Handle(wiring.jobs.only(session.place))
+    job = session.job(id)
     if job is None:
-        raise NotFound(id, wiring.jobs.alive())
+        raise NotFound(id, wiring.jobs.alive(session.place))
     return Handle(job)
 
 
@@ -276,12 +277,12 @@ def logs(
         NotFound, BadInput: no such run; text that is no id or no cursor.
         Refused: a process that does not serve it to others owns it (code ``runs_elsewhere``).
     """
-    job = wiring.jobs.get(id)
+    session = wiring.session(dict(os.environ), project)
+    job = session.job(id) if isinstance(id, str) else None
     if job is not None:
         return Handle(job).logs(stdout_cursor=stdout_cursor, stderr_cursor=stderr_cursor, stream=stream)
     cursors = {"stdout": stdout_cursor, "stderr": stderr_cursor}
     wanted = _wanted(cursors, stream)
-    session = wiring.session(dict(os.environ), project)
     record = elsewhere.settled(session, session.kit.store.get(id))
     if record.status == "running":
         found = elsewhere.read(session, id, cursors)
@@ -323,16 +324,17 @@ def kill(
         Refused: a process that does not serve it to others owns it (code ``runs_elsewhere``).
     """
     signum = signal_number(signal)
-    if id is not None and wiring.jobs.get(id) is not None:
-        return handle_of(id).kill(signum)
     session = wiring.session(dict(os.environ), project)
+    job = session.job(id) if isinstance(id, str) else None
+    if job is not None:
+        return Handle(job).kill(signum)
     if id is None:
-        mine, others = wiring.jobs.alive(), elsewhere.alive(session)
+        mine, others = wiring.jobs.alive(session.place), elsewhere.alive(session)
         ids = [*mine, *(record.id for record in others)]
         if len(ids) != 1:
             raise NotFound("a single live background run", ids)
         if mine:
-            return handle_of(mine[0]).kill(signum)
+            return handle_of(mine[0], project=project).kill(signum)
     record = elsewhere.settled(session, session.kit.store.get(ids[0] if id is None else id))
     if record.status == "running":
         return _kill_elsewhere(session, record, signum)

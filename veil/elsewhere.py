@@ -56,7 +56,7 @@ def _state(session: wiring.Session, id: str) -> Running | None:
 
 def settled(session: wiring.Session, record: Record) -> Record:
     """The record itself, or its end when it says ``running`` but its owner is gone."""
-    if record.status != "running" or wiring.jobs.get(record.id) is not None:
+    if record.status != "running" or session.job(record.id) is not None:
         return record
     if _owner(_state(session, record.id)) != "dead":
         return record
@@ -169,7 +169,7 @@ def alive(session: wiring.Session) -> list[Record]:
     """Background runs of the project that other processes own and that go on, newest first."""
     found = []
     for run in [] if session.control is None else session.control.all():
-        if run.owner == os.getpid() and wiring.jobs.get(run.id) is not None:
+        if run.owner == os.getpid() and session.job(run.id) is not None:
             continue
         try:
             record = settled(session, session.kit.store.get(run.id))
@@ -191,7 +191,7 @@ def turn(session: wiring.Session, limit: int) -> Iterator[None]:
         return
     place = locks.enter(session.state / "locks", str(session.folder), _TURN)
     try:
-        ids = wiring.jobs.alive()
+        ids = wiring.jobs.alive(session.place)
         with contextlib.suppress(StoreFailed):  # unreadable: nobody else can be counted
             ids += [record.id for record in alive(session)]
         if len(ids) >= limit:

@@ -148,7 +148,8 @@ class Jobs:
     """The background runs that this process owns."""
 
     def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
+        # an id alone is not enough: every project counts from cmd1
+        self._jobs: dict[tuple[str, str], Job] = {}
         self._starting = 0
         self._lock = threading.Lock()
         self._hooked = False
@@ -161,8 +162,10 @@ class Jobs:
         environment: Mapping[str, str],
         mark: Callable[[str], Beside],
         listener: Callable[[str, bytes], None] | None = None,
+        *,
+        place: Callable[[str], str],
     ) -> Job:
-        """Begin a background run.
+        """Begin a background run. ``place``: where the record of an id lies, since every project counts from cmd1.
 
         Raises:
             Refused: as many are alive as may be (code ``too_many_background``).
@@ -188,7 +191,7 @@ class Jobs:
                 self._starting -= 1
         with self._lock:
             self._forget_ended()
-            self._jobs[job.record.id] = job
+            self._jobs[place(job.record.id), job.record.id] = job
         return job
 
     def _forget_inherited(self) -> None:
@@ -199,28 +202,29 @@ class Jobs:
 
     def _forget_ended(self) -> None:
         """Jobs that have ended are found in the store; only some of the newest stay here for quick polling."""
-        ended = [name for name, job in self._jobs.items() if not job.alive]
-        for name in ended[:-32]:
-            del self._jobs[name]
+        ended = [key for key, job in self._jobs.items() if not job.alive]
+        for key in ended[:-32]:
+            del self._jobs[key]
 
-    def get(self, id: str) -> Job | None:
+    def get(self, id: str, place: str) -> Job | None:
         self._forget_inherited()
         with self._lock:
-            return self._jobs.get(id)
+            return self._jobs.get((place, id))
 
-    def alive(self) -> list[str]:
-        """Ids of the live ones, oldest first."""
+    def alive(self, place: Callable[[str], str] | None = None) -> list[str]:
+        """Ids of the live ones, oldest first; those of one project, or all."""
         self._forget_inherited()
         with self._lock:
-            return self._alive()
+            return self._alive(place)
 
-    def _alive(self) -> list[str]:
-        return [name for name, job in self._jobs.items() if job.alive]
+    def _alive(self, place: Callable[[str], str] | None = None) -> list[str]:
+        living = [key for key, job in self._jobs.items() if job.alive]
+        return [name for at, name in living if place is None or place(name) == at]
 
-    def only(self) -> Job:
+    def only(self, place: Callable[[str], str]) -> Job:
         """The one that is alive. Raises ``NotFound`` naming the live ones unless there is exactly one."""
-        alive = self.alive()
-        job = self.get(alive[0]) if len(alive) == 1 else None
+        alive = self.alive(place)
+        job = self.get(alive[0], place(alive[0])) if len(alive) == 1 else None
         if job is None:
             raise NotFound("a single live background run", alive)
         return job

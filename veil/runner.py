@@ -138,9 +138,12 @@ class Runner:
     def begin(self, asked: Asked) -> Handle:
         """One background run."""
         with elsewhere.turn(asked.session, asked.kit.max_background):
-            job = wiring.jobs.start(asked.kit, asked.request, asked.environment, asked.session.mark, asked.listener)
+            session = asked.session
+            job = wiring.jobs.start(
+                asked.kit, asked.request, asked.environment, session.mark, asked.listener, place=session.place
+            )
             with contextlib.suppress(StoreFailed):  # then it is found by nobody else, and runs all the same
-                elsewhere.announce(asked.session, job.record.id, job.pid, served=False)
+                elsewhere.announce(session, job.record.id, job.pid, served=False)
         return Handle(job)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import os
 import threading
@@ -15,7 +16,7 @@ from veil.asking import build
 from veil.checks.base import Check
 from veil.executors.live import Live
 from veil.host.capture import Filter
-from veil.jobs import Beside, Jobs
+from veil.jobs import Beside, Job, Jobs
 from veil.kit import Kit, Redaction
 from veil.layers.base import Layer
 from veil.layers.effects import EffectsLayer
@@ -50,6 +51,14 @@ class Session:
     mark: Callable[[str], Beside]
     live: LiveLog | None = None
     control: Control | None = None
+
+    def place(self, id: str) -> str:
+        """Where the record of this id lies: ids are unique there, and only there."""
+        return str(self.folder) if id.startswith("cmd") else f"memory {builtins.id(self.kit.memory)}"
+
+    def job(self, id: str) -> Job | None:
+        """The background run of this id that this process owns."""
+        return jobs.get(id, self.place(id))
 
     def request(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Request:
         """One request from keywords, under this project's settings."""
