@@ -32,7 +32,9 @@ def examples(pattern: str) -> list[Any]:
     found = []
     for path in PAGES:
         for number, match in enumerate(MADE[pattern].finditer(read(path)), 1):
-            found.append(pytest.param(match, id=f"{path.stem}-{number}"))
+            # elsewhere it cannot be known whether what was left behind is gone, and the result says so
+            marks = [pytest.mark.linux] if "left_running" in match["told"] else []
+            found.append(pytest.param(match, id=f"{path.stem}-{number}", marks=marks))
     return found
 
 
@@ -241,6 +243,16 @@ def test_the_readme_names_every_command() -> None:
 
     (line,) = re.findall(r"^`veil run`[^;]*;", read(ROOT / "README.md"), re.MULTILINE)
     assert set(re.findall(r"`(?:veil )?(\w+)`", line)) == set(cli.commands)
+
+
+def test_the_command_line_has_the_options_that_the_page_promises() -> None:
+    from veil.cli.program import cli
+
+    page = read(ROOT / "docs" / "running.md")
+    (told,) = re.findall(r"`veil run --help` lists them\.\s([^.]*) have no place there", page)
+    absent = set(re.findall(r"`(\w+)`", told))
+    there = {option.name for option in cli.commands["run"].params} - {"command", "as_json", "unset_env"}
+    assert there == set(NAMES) - absent
 
 
 def test_every_setting_that_a_page_names_exists() -> None:
