@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -58,23 +57,35 @@ class VeilRun:
         A command that a replay has no recording of fails the test and runs nothing.
         """
         __tracebackhide__ = True
-        with self._plainly(), real_disk():
-            return self._kept(self._scene.runner.run(command, _said(options)))
+        self._scene.require_open()
+        try:
+            with real_disk():
+                return self._kept(self._scene.runner.run(command, _said(options)))
+        except VeilError as error:
+            raise self._plain(error) from None
 
     async def arun(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Result:
         """The same for asyncio: the keywords, results and errors of ``veil.arun``."""
         __tracebackhide__ = True
-        with self._plainly(), real_disk():
-            return self._kept(await self._scene.runner.arun(command, _said(options)))
+        self._scene.require_open()
+        try:
+            with real_disk():
+                return self._kept(await self._scene.runner.arun(command, _said(options)))
+        except VeilError as error:
+            raise self._plain(error) from None
 
     def start(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Handle:
         """Start one command and return at once, as ``veil.start``. It is ended with the test."""
         __tracebackhide__ = True
-        with self._plainly(), real_disk():
-            handle = self._scene.runner.start(command, _said(options))
-            self._scene.handles.append(handle)
-            self._scene.ran.append(text_of(command))
-            return handle
+        self._scene.require_open()
+        try:
+            with real_disk():
+                handle = self._scene.runner.start(command, _said(options))
+        except VeilError as error:
+            raise self._plain(error) from None
+        self._scene.handles.append(handle)
+        self._scene.ran.append(text_of(command))
+        return handle
 
     def copy_in(self, *paths: Path | str, into: str = ".") -> None:
         """Copy files and folders into the workspace: from the fake disk while pyfakefs has put one there.
@@ -90,23 +101,17 @@ class VeilRun:
         self._scene.ran.append(result.command)
         return result
 
-    @contextlib.contextmanager
-    def _plainly(self) -> Iterator[None]:
-        """Errors without the way they came: what matters is the line of the test.
+    def _plain(self, error: VeilError) -> BaseException:
+        """An error without the way it came: what matters is the line of the test.
 
         A miss is a failed test at once, past any ``except Exception`` of the program that is tested.
         """
-        __tracebackhide__ = True
         from veil.taping import CassetteMiss
 
-        self._scene.require_open()
-        try:
-            yield
-        except CassetteMiss as miss:
-            self._scene.misses.append(str(miss))
-            raise pytest.fail.Exception(str(miss)) from None
-        except VeilError as error:
-            raise error.with_traceback(None) from None
+        if isinstance(error, CassetteMiss):
+            self._scene.misses.append(str(error))
+            return pytest.fail.Exception(str(error))
+        return error.with_traceback(None)
 
 
 class RunFactory:

@@ -30,8 +30,8 @@ def changes_of(
     done: set[str] = set()
     first: list[TreeChange] = []
     for change in told or ():
-        path = _below_root(change.path, cwd)
-        old = None if change.old is None else _below_root(change.old, cwd)
+        path = below_root(change.path, cwd)
+        old = None if change.old is None else below_root(change.old, cwd)
         done.update((path, old or path))
         was = before.get(old or path, ABSENT)
         first.append(
@@ -46,7 +46,8 @@ def changes_of(
     return (None if told is None else tuple(first)), tuple(second)
 
 
-def _below_root(path: str, cwd: str) -> str:
+def below_root(path: str, cwd: str) -> str:
+    """The path below the root of a path relative to a run's folder."""
     return posixpath.normpath(posixpath.join(cwd, path))
 
 
@@ -96,8 +97,8 @@ def puts_of(step: Step, roots: Roots, cwd: str) -> list[Put]:
     for change in step.delta:
         if change.before == change.after and change.old is None:
             continue  # touched, not changed
-        path = _below_root(change.path, cwd)
-        old = None if change.old is None else _below_root(change.old, cwd)
+        path = below_root(change.path, cwd)
+        old = None if change.old is None else below_root(change.old, cwd)
         if change.after == ABSENT:
             puts.append(Put(path, None))
             continue

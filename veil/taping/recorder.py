@@ -16,14 +16,13 @@ from veil.background import Handle
 from veil.cassettes.matching import Key, key_of
 from veil.cassettes.recording import StepFacts, step_of, wish_data
 from veil.cassettes.steps import Cassette, Header, Step
-from veil.host.contents import Contents
 from veil.host.orders import Controls
 from veil.model.command import Request
 from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact
 from veil.model.record import Record
 from veil.runner import Asked, Runner
-from veil.taping.delta import changes_of
+from veil.taping.ledger import Ledger
 from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
@@ -87,7 +86,8 @@ class Recorder(StageRunner):
         self._steps: list[Step | None] = []
         self._facts: list[StepFacts | None] = []
         self._places: dict[tuple[str, float], int] = {}
-        self._open: dict[int, tuple[Request, Scrubbed, Contents, dict[str, str], Handle]] = {}
+        self._open: dict[int, tuple[Request, Scrubbed, Handle]] = {}
+        self._ledger = Ledger()
         self._lock = threading.RLock()
 
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
@@ -115,35 +115,30 @@ class Recorder(StageRunner):
         tag = os.urandom(8).hex()
         return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden(tag)
 
-    def perform(self, asked: Asked, controls: Controls) -> Record:
-        below(self.stage, asked.request.command.cwd)  # refused before it runs, not after
+    def _enter(self, asked: Asked) -> tuple[int, Asked, Scrubbed]:
+        """A step begins. Raises ``BadInput`` for a folder outside before anything has run."""
+        cwd = below(self.stage, asked.request.command.cwd)
         place = self._place()
         asked, hidden = self._tagged(asked)
-        contents = self.stage.contents(hidden)
-        before = contents.picture()
+        self._ledger.begin(place, self.stage.contents(hidden), hidden, cwd, background=asked.request.background)
+        return place, asked, hidden
+
+    def perform(self, asked: Asked, controls: Controls) -> Record:
+        place, asked, hidden = self._enter(asked)
         hashes = _Hashes(controls)
         listening = replace(controls, listener=hashes.listen)
         try:
             record = pipeline.run(asked.kit, asked.request, asked.environment, listening)
-        except Refused as error:
-            self._refuse(asked.request.command.text or asked.request.command.argv, error)
+        except BaseException as error:
+            self._ledger.drop(place)
+            if isinstance(error, Refused):
+                self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
-        self._keep(place, record, asked.request, hidden, contents, before, hashes.wholes())
+        self._keep(place, record, asked.request, hidden, hashes.wholes())
         return record
 
-    def _keep(
-        self,
-        place: int,
-        record: Record,
-        request: Request,
-        hidden: Scrubbed,
-        contents: Contents,
-        before: dict[str, str],
-        wholes: Mapping[str, str],
-    ) -> None:
-        cwd = below(self.stage, record.cwd)
-        told = record.observation.findings.changes
-        changes, quiet = changes_of(told, before, contents.picture(), contents, hidden, cwd)
+    def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Mapping[str, str]) -> None:
+        changes, quiet = self._ledger.end(place, record.observation.findings.changes)
         step = step_of(
             record,
             request,
@@ -160,18 +155,16 @@ class Recorder(StageRunner):
             self._places[record.id, record.started] = place
 
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
-        asked, hidden = self._tagged(self.ask(command, options, background=True))
-        below(self.stage, asked.request.command.cwd)
-        place = self._place()
-        contents = self.stage.contents(hidden)
-        before = contents.picture()
+        place, asked, hidden = self._enter(self.ask(command, options, background=True))
         try:
             handle = self.begin(asked)
-        except Refused as error:
-            self._refuse(asked.request.command.text or asked.request.command.argv, error)
+        except BaseException as error:
+            self._ledger.drop(place)
+            if isinstance(error, Refused):
+                self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
         with self._lock:
-            self._open[place] = (asked.request, hidden, contents, before, handle)
+            self._open[place] = (asked.request, hidden, handle)
         return handle
 
     def add_facts(self, place: int, files: Mapping[str, Fact]) -> None:
@@ -192,9 +185,9 @@ class Recorder(StageRunner):
         """End what is still in the background and keep its steps. Idempotent."""
         with self._lock:
             still, self._open = self._open, {}
-        for place, (request, hidden, contents, before, handle) in still.items():
+        for place, (request, hidden, handle) in still.items():
             handle.kill()
-            self._keep(place, handle.wait().record, request, hidden, contents, before, {})
+            self._keep(place, handle.wait().record, request, hidden, {})
 
     def cassette(self, header: Header) -> Cassette:
         """Everything recorded so far; runs that were refused or cancelled leave no step."""
