@@ -187,6 +187,11 @@ class _Play:
         whole = len(new.steps) == len(self.cassette.steps)
         if wrong and not (self.settings.keep_failed and whole):
             first = next(one.number for one in played if one.failures)
+            told = [(one, self.message(one)) for one in played]
+            rows = [
+                StepRow(one.number, "live" if why is None else "failed", command_of(one.step), detail=_line(why))
+                for one, why in told
+            ]
             self.say("not-written", rows, first, why=f"step {first} does not hold")
             raise StepsFailed("\n\n".join([*wrong, f"{self.shown} was left as it was"]))
         write_whole(self.item.path, encode(new))
