@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
@@ -17,6 +18,9 @@ from pytest_veil.outcomes import ACTIVE, ItemOutcome, Take, left, note
 from pytest_veil.telling import first_line, told
 from pytest_veil.verifying import Verified, verify_steps
 
+if TYPE_CHECKING:
+    from veil.taping import Cassette
+
 
 @dataclass
 class _Judged:
@@ -25,7 +29,7 @@ class _Judged:
     Attributes:
         nextitem: what pytest runs after it.
         takes: what each run left, by cassette. verified: the judgement so far, by cassette.
-        calls: how the body ended in each run.
+        calls: how the body ended in each run; a setup that failed stands for it.
         done: runs that are over. again: whether one more is needed.
     """
 
@@ -40,7 +44,7 @@ class _Judged:
         """The run is over, and its fixtures are."""
         self.done += 1
         for take in left(item):
-            self.takes.setdefault(take.file, []).append(take)
+            self.takes.setdefault(take.file, []).append(replace(take, recorded=_recorded(take)))
         known = {file: takes for file, takes in self.takes.items() if takes[0].recorded is not None}
         self.verified = {file: verify_steps(takes) for file, takes in known.items()}
         if not known or (self.calls and self.calls[0].skipped):
@@ -73,7 +77,9 @@ class Verify:
         again = copy.copy(item)  # so that a teardown ends this test alone, whatever comes next
         reports = runtestprotocol(item, log=False, nextitem=again)
         while judged.again:
-            runtestprotocol(item, log=False, nextitem=again)
+            *_, teardown = runtestprotocol(item, log=False, nextitem=again)
+            if teardown.failed:  # also of what neighbours share: that ends with the last run
+                reports[-1] = teardown
         del item.stash[_JUDGED]
         _tell(item, judged, reports)
         for report in reports:
@@ -87,7 +93,7 @@ class Verify:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         judged = item.stash.get(_JUDGED, None)
-        if judged is not None and call.when == "call":
+        if judged is not None and (call.when == "call" or (call.when == "setup" and report.failed)):
             judged.calls.append(report)
         return report
 
@@ -133,6 +139,13 @@ def _next(item: pytest.Item, judged: _Judged) -> pytest.Item | None:
     return judged.nextitem
 
 
+def _recorded(take: Take) -> Cassette | None:
+    """What it is compared with: a test that runs nothing needs no file, and has none."""
+    if take.recorded is None and not take.fresh.steps and not take.refused:
+        return take.fresh
+    return take.recorded
+
+
 def _outcome(take: Take, verified: Verified | None, outcome: str) -> ItemOutcome:
     if verified is None:
         return ItemOutcome(
@@ -145,7 +158,7 @@ def _outcome(take: Take, verified: Verified | None, outcome: str) -> ItemOutcome
         mode="verify",
         outcome=outcome,
         verdict=verified.word if ran else "none",
-        cassette=take.file,
+        cassette=take.file if ran else None,
         steps=verified.rows,
         first_divergence=None if verified.first is None else verified.first.number,
         unused=verified.skipped,
@@ -157,6 +170,7 @@ def _outcome(take: Take, verified: Verified | None, outcome: str) -> ItemOutcome
 
 def _shared(item: pytest.Item, take: Take) -> str | None:
     """Judge a recording that several tests share: it is run once, since to run it again were to run all of them."""
+    take = replace(take, recorded=_recorded(take))
     verified = None if take.recorded is None else verify_steps([take])
     same = verified is not None and verified.same
     note(item.session, _outcome(take, verified, "passed" if same else "failed"))

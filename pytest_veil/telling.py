@@ -46,7 +46,7 @@ def _lines(take: Take, verified: Verified, runs: int, name: str) -> Iterator[str
     later = [other for other in verified.rows if other.number != row.number and not _same(other)]
     if later:
         yield "  then: " + ", ".join(f"step {other.number} {other.word}" for other in later[:8])
-    if row.runs is not None and runs > 1:
+    if row.runs is not None and runs > 1 and row.word != "unstable":
         yield f"  as recorded in {row.runs[0]} of {runs} runs"
     if row.proposal:
         yield f"  it would be the same with the normalisers {', '.join(row.proposal)} (--veil-normalise)"

@@ -75,7 +75,8 @@ def _difference(item: ItemOutcome) -> Iterator[str]:
         return
     row = next((step for step in item.steps if step.number == item.first_divergence), None)
     if row is not None:
-        runs = f" ({row.runs[0]} of {row.runs[1]} runs as recorded)" if row.runs and row.runs[1] > 1 else ""
+        many = row.runs is not None and row.runs[1] > 1 and row.word != "unstable"  # which says so itself
+        runs = f" ({row.runs[0]} of {row.runs[1]} runs as recorded)" if many and row.runs else ""
         yield f"{item.nodeid} step {row.number}: {row.word}: {row.detail}{runs}"
     else:
         yield f"{item.nodeid}: {item.verdict}{f': {item.why}' if item.why else ''}"

@@ -179,9 +179,13 @@ def _row(
             said = f"it was asked for in {len(runs)} of {len(takes)} runs"
             return replace(row, word="unstable", where="asked", detail=said), None
         return row, None
-    take, now = there[alike.index(False)] if False in alike else there[0]
+    take, now = there[alike.index(False)]
     row = replace(row, proposal=_proposal(step, runs, rules))
-    if verdict.word != "unstable" and (found := excuse(take, step, now)) is not None:
+    if verdict.word == "unstable":  # told against the recording, not against the run before
+        wrong = compare(step, now, rules)
+        said = f"as recorded in {sum(alike)} of {len(takes)} runs; {wrong.detail}"
+        return replace(row, where=wrong.where, detail=said, expected=wrong.expected, got=wrong.got), now
+    if (found := excuse(take, step, now)) is not None:
         word, why = found
         row = replace(row, word=word, detail=f"{why}; {verdict.detail}")
     return row, now
