@@ -25,8 +25,8 @@ FLOORS = {
     **dict.fromkeys(("checks", "present", "secrets", "cassettes", "policy", "classify", "importers"), 2),
     **dict.fromkeys(("kit", "pipeline", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking", "tools"), 4),
-    **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "waiting"), 5),
-    **dict.fromkeys(("runner", "taping"), 5),
+    **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
+    **dict.fromkeys(("__main__", "runner", "taping", "waiting"), 5),
     **dict.fromkeys(("cli", "mcp", "testing", "doctor"), 5),
 }
 #: The only parts that may touch the machine.

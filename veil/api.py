@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from veil.asking.options import RunOptions
-from veil.background import Handle, Killed, Logs, handle_of, kill, logs
+from veil.background import Handle, Killed, Logs
+from veil.by_id import handle_of, kill, logs
 from veil.details import Detail, detail, runs
 from veil.result import Result
 from veil.runner import Runner
