@@ -87,6 +87,7 @@ class PlainChild:
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._tag = launch.tag
         self._closed = True
+        self._before = processes.now()
         try:
             with processes.fixed_addresses(launch.fixed_addresses):
                 self._popen = subprocess.Popen(
@@ -147,9 +148,9 @@ class PlainChild:
 
     def _members(self) -> list[processes.Process]:
         if self._root is None:
-            # once reaped, whoever has this pid is a stranger: no start time may match
+            # once reaped, whoever has this pid is a stranger: no start time may match this one
             now = processes.look(self.pid) if self._popen.returncode is None else None
-            self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, -1.0, True)
+            self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, self._before, True)
         below = os.getpid() if self.adopting and self._open == {self.pid} else 0
         found = processes.members(self._root, self._tag, below=below)
         return [process for process in found if process.pid != self.pid]

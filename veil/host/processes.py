@@ -12,6 +12,7 @@ import functools
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def everyone() -> dict[int, Process]:
 def tagged(pid: int, tag: str) -> bool:
     """Whether the process carries the tag of a run in its environment (``False`` when that cannot be read)."""
     if LINUX:
-        environment = _read(f"/proc/{pid}/environ")
+        environment = _read(f"/proc/{pid}/environ") or _environment_after_exec(pid)
         at = environment.find(TAG_VARIABLE.encode() + b"=")
         return at >= 0 and tag.encode() in environment[at:].split(b"\0", 1)[0]
     import psutil
@@ -91,6 +92,20 @@ def tagged(pid: int, tag: str) -> bool:
         return tag in psutil.Process(pid).environ().get(TAG_VARIABLE, "")
     except (psutil.Error, OSError):
         return False
+
+
+def _environment_after_exec(pid: int) -> bytes:
+    """The environment of a process that shows none. In the middle of an exec there is neither environment nor command
+    line for a moment; afterwards, and for one without any variable, there is a command line."""
+    kernel = 2
+    for _ in range(20):
+        settled = _read(f"/proc/{pid}/cmdline") != b""
+        environment = _read(f"/proc/{pid}/environ")
+        process = look(pid)
+        if environment or settled or process is None or process.zombie or kernel in (pid, process.parent):
+            return environment
+        time.sleep(0.0005)
+    return b""
 
 
 def carriers(tag: str) -> list[Process]:
@@ -108,7 +123,7 @@ def newest() -> int:
 
 
 def born_later(pid: int, tag: str) -> bool:
-    """Whether a process that is younger than ``pid`` may carry the tag: a cheap look before a thorough one.
+    """Whether an orphan that is younger than ``pid`` carries the tag: a cheap look before a thorough one.
 
     Only where the newest pid can be asked for (Linux); ``False`` elsewhere.
     """
@@ -118,12 +133,46 @@ def born_later(pid: int, tag: str) -> bool:
             return False  # nobody has been born since
         if last < pid:
             return True  # the numbers began anew
-        if any(int(name) > pid and tagged(int(name), tag) for name in os.listdir("/proc") if name.isdigit()):
+        if any(_orphan(number) and tagged(number, tag) for number in _between(pid, last)):
             return True
         before, last = last, newest()
         if before == last:
             return False
     return True
+
+
+def _between(pid: int, last: int) -> Iterable[int]:
+    if last - pid < 50:  # asking for each costs less than listing all
+        return range(pid + 1, last + 1)
+    return [number for name in os.listdir("/proc") if name.isdigit() and pid < (number := int(name)) <= last]
+
+
+def _orphan(pid: int) -> bool:
+    # asked before the environment is: reading that waits while its owner maps memory, a millisecond on a busy machine
+    process = look(pid)
+    return process is not None and process.parent in _adopters(os.getpid(), os.getppid())
+
+
+@functools.lru_cache(maxsize=1)
+def _adopters(mine: int, parent: int) -> frozenset[int]:
+    """Who may be given the orphans of this process's children: init, or an ancestor (any of them may be a subreaper).
+
+    An ancestor that ends makes the list too long, never too short.
+    """
+    found = {0, 1, mine}
+    while parent not in found:
+        found.add(parent)
+        process = look(parent)
+        parent = 0 if process is None else process.parent
+    return frozenset(found)
+
+
+def now() -> float:
+    """A moment to compare with ``Process.started``, just before whoever is started next; -1 where there is none."""
+    if not LINUX:
+        return -1.0
+    # never exactly a tick, so that it is nobody's start
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 1.5
 
 
 def send(process: Process, signum: int) -> bool:
