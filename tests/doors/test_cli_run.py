@@ -265,3 +265,16 @@ def test_version_without_click(tmp_path: Path) -> None:
     )
     assert done.stdout.decode().splitlines()[1:] == ["set()"], done.stderr
     assert veil("--version", cwd=tmp_path).stdout.startswith(b"veil 0.")
+
+
+def test_stored_output_of_another_project(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    veil_json("run", "seq 20; echo 7 wrong >&2", "--project", str(other), cwd=tmp_path)
+    found = veil("detail", "--match", "7", "--project", str(other), cwd=tmp_path)
+    assert found.stdout == b"stdout:7:7\nstdout:17:17\nstderr:1:7 wrong\n"
+    found = veil("detail", "--selector", "stdout", "--lines", "3:4", "--project", str(other), cwd=tmp_path)
+    assert found.stdout.splitlines()[:2] == [b"3", b"4"]
+    assert veil_json("detail", "cmd1", cwd=tmp_path, code=125)["error"] == "not_found"
+    for words in (["--lines", "x"], ["--lines", "4:3", "--selector", "stdout"], ["--selector", "all"]):
+        assert veil_json("detail", *words, "--project", str(other), cwd=tmp_path, code=125)["error"] == "bad_input"

@@ -66,7 +66,7 @@ def _matches(found: veil.Detail) -> None:
     names = ("stdout", "stderr") if many else (found.selector,)
     rows: list[Line] = []
     for name in names:
-        one = veil.detail(found.id, name, found.match, project=None) if many else found  # type: ignore[arg-type]
+        one = veil.Detail(found.record, name, found.match)  # type: ignore[arg-type]  # one of the two streams
         rows += [("text", f"{name + ':' if many else ''}{hit.number}:{hit.text}") for hit in one.matches]
     screen.show(rows)
 

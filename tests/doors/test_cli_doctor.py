@@ -1,0 +1,64 @@
+"""``veil doctor``, and that the page of the command line says what the command says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, veil, veil_json
+
+from veil.host.probes import probes
+
+
+def test_it_tells_where_records_lie(tmp_path: Path, own_state: Path) -> None:
+    found = veil_json("doctor", cwd=tmp_path)
+    assert (found["project"], found["state"]) == (str(tmp_path), str(own_state))
+    assert veil("doctor", cwd=tmp_path).stdout.decode().splitlines()[0].endswith(f"{tmp_path} in {own_state}")
+
+
+def test_what_is_missing_comes_with_a_remedy(tmp_path: Path) -> None:
+    # a machine with Python and nothing else
+    found = {row["name"]: row for row in veil_json("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})["probes"]}
+    for name in ("git", "bash", "rsync"):
+        assert (found[name]["ok"], found[name]["found"]) == (False, "not installed")
+        assert name in found[name]["remedy"]
+
+
+def test_a_program_that_is_there_but_fails_is_told_as_missing(tmp_path: Path) -> None:
+    fake = tmp_path / "git"
+    fake.write_text("#!/bin/sh\necho broken here >&2\nexit 3\n")
+    fake.chmod(0o755)
+    found = {row["name"]: row for row in veil_json("doctor", cwd=tmp_path, env={"PATH": f"{tmp_path}:/bin"})["probes"]}
+    assert (found["git"]["ok"], found["git"]["found"]) == (False, "broken here")
+
+
+@pytest.mark.needs("git")
+def test_the_version_is_the_real_one(tmp_path: Path) -> None:
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=60).stdout.strip()
+    assert {probe.name: probe.found for probe in probes(tmp_path)}["git"] == git
+
+
+@pytest.mark.linux
+def test_every_probe_has_its_say_and_leaves_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "not" / "there"
+    found = list(probes(state))
+    names = {probe.name for probe in found}
+    assert {"pidfd", "user namespaces", "bubblewrap", "Landlock", "strace", "reflink in the state folder"} <= names
+    assert all((probe.remedy is None) == probe.ok and probe.found for probe in found)
+    assert list(tmp_path.iterdir()) == []
+    if shutil.which("bwrap") is None:
+        assert not next(probe for probe in found if probe.name == "bubblewrap").ok
+
+
+def test_the_page_has_the_help_that_prints(tmp_path: Path) -> None:
+    """Whitespace apart: versions of click break lines at other places."""
+    page = re.sub(r"\s+", " ", (ROOT / "docs" / "cli.md").read_text())
+    code = "import sys; sys.path.insert(0, 'docs'); import make_cli; print(make_cli.helps())"
+    done = subprocess.run([sys.executable, "-B", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout) > 3000
+    assert re.sub(r"\s+", " ", done.stdout).strip() in page, "run: python docs/make_cli.py"
