@@ -29,6 +29,7 @@ class StepRow:
         needed, masked: normalisers without which it would not be the same; those of them that erase.
         runs: in verify mode, in how many runs it was as recorded, and how many there were (``3, 5``: 3 of 5).
         proposal: normalisers that would have made the runs equal.
+        suggestion: Python for a new one that would, where those of veil would not.
     """
 
     number: int
@@ -42,6 +43,7 @@ class StepRow:
     masked: tuple[str, ...] = ()
     runs: tuple[int, int] | None = None
     proposal: tuple[str, ...] = ()
+    suggestion: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,9 @@ def _remedy(row: StepRow, take: Take, name: str) -> Iterator[str]:
         yield "  install what is missing, or record anew where it is not needed"
     elif row.word == "unstable" and not row.proposal:
         yield "  no recording can be right: make the command give the same each time, or hide what varies with a"
-        yield "  normaliser of your own (hook pytest_veil_normalisers)"
+        yield "  normaliser of your own (hook pytest_veil_normalisers)" + (", such as" if row.suggestion else "")
+        if row.suggestion:
+            yield f"    {row.suggestion}"
     elif row.word == "refused":
         yield "  veil would not run it here; the reason stands above"
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_veil.excuses import excuse
 from pytest_veil.outcomes import SAME, StepRow, Take
+from pytest_veil.suggesting import suggest
 
 if TYPE_CHECKING:
     import pytest
@@ -184,7 +185,8 @@ def _row(
     if verdict.word == "unstable":  # told against the recording, not against the run before
         wrong = compare(step, now, rules)
         said = f"as recorded in {sum(alike)} of {len(takes)} runs; {wrong.detail}"
-        return replace(row, where=wrong.where, detail=said, expected=wrong.expected, got=wrong.got), now
+        row = replace(row, where=wrong.where, detail=said, expected=wrong.expected, got=wrong.got)
+        return row if row.proposal else replace(row, suggestion=suggest([step, *runs], wrong.where, rules)), now
     if (found := excuse(take, step, now)) is not None:
         word, why = found
         row = replace(row, word=word, detail=f"{why}; {verdict.detail}")

@@ -14,7 +14,7 @@ from pytest_veil.outcomes import SAME, ItemOutcome, StepRow, Take
 from pytest_veil.telling import told
 from pytest_veil.verifying import Verified, verify_steps
 from veil import Refused
-from veil.taping import PROFILES, Cassette, Header, Key, Recorder, Rules, Stage
+from veil.taping import PROFILES, Cassette, Header, Key, Recorder, Rules, Stage, numbered, standard
 from veil.taping import SAME as STRONGEST_FIRST
 
 Body = Callable[[Recorder], None]
@@ -310,3 +310,23 @@ def test_outcomes_cross_as_json() -> None:
     row = StepRow(1, "weak", "a \udcff", masked=("duration",), needed=("duration", "x"), runs=(2, 3), proposal=("x",))
     outcome = ItemOutcome("t.py::t", "verify", "passed", "weak", "c", (row,), 1, (2,), ("uuid",), ("pid",), "why")
     assert ItemOutcome.from_data(json.loads(json.dumps(outcome.to_data()))) == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "made", "pattern"),
+    [
+        ("request {} done", "numbered", "^request (?P<value>[0-9]+) done$"),
+        ("{}", "numbered", "^(?P<value>[0-9]+)$"),
+        ("x=0ab{}f; x=0ab{}f", "", ""),  # two places in one line are not one pattern
+        ("id-{}z", "numbered", r"^id-(?P<value>\w+)$"),
+    ],
+)
+def test_a_normaliser_that_nobody_has_is_suggested(tmp_path: Path, text: str, made: str, pattern: str) -> None:
+    bodies = [with_file(f"{text.format(n, n)}\n", "cat given") for n in ("1234", "98", "777777")]
+    row = verified(tmp_path, *bodies).rows[0]
+    assert row.word == "unstable"
+    assert row.suggestion == (f'{made}("mine", 1, "what varies", "mine", rb"{pattern}")' if made else "")
+    if made:  # what is suggested holds
+        normaliser = eval(row.suggestion, {"numbered": numbered})  # noqa: S307 - our own text
+        rules = Rules(registry=standard().adding(normaliser, first=True))
+        assert verified(tmp_path, *bodies, rules=rules).word == "normalised"
