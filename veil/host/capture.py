@@ -31,6 +31,8 @@ class Ring:
         self._tail_limit = limit - self._head_limit
         self._head = bytearray()
         self._tail = bytearray()
+        #: The two parts of an ended stream as they were handed out: shared, so that there is one copy of them.
+        self._handed: tuple[bytes, bytes] | None = None
         self._newlines = 0
         self._total = 0
         self._last = b""
@@ -87,13 +89,21 @@ class Ring:
     def stream(self) -> Stream:
         """The stream as it stands."""
         with self._lock:
-            kept = len(self._tail)
-            if kept > self._tail_limit:
-                del self._tail[: kept - self._tail_limit]
-            head, tail, total, lines = bytes(self._head), bytes(self._tail), self._total, self.total_lines
+            head, tail = self._handed or self._cut()
+            total, lines = self._total, self.total_lines
         if total == len(head) + len(tail):
             return Stream(head + tail if tail else head, b"", total, lines)
         return Stream(head, tail, total, lines)
+
+    def _cut(self) -> tuple[bytes, bytes]:
+        over = len(self._tail) - self._tail_limit
+        if over > 0:
+            del self._tail[:over]
+        if not self.ended:
+            return bytes(self._head), bytes(self._tail)
+        self._handed = bytes(self._head), bytes(self._tail)
+        self._head, self._tail = bytearray(), bytearray()
+        return self._handed
 
     def read(self, cursor: int) -> Piece:
         """Bytes from ``cursor`` on.
@@ -102,7 +112,8 @@ class Ring:
         between head and tail when bytes were dropped there.
         """
         with self._lock:
-            head, tail, total = self._head, self._tail, self._total
+            head, tail = self._handed or (self._head, self._tail)
+            total = self._total
             start = total - len(tail)
             if cursor >= total:
                 return Piece(b"", total, False)

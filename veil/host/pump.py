@@ -34,7 +34,7 @@ _BLIND = 0.02
 _CHEAP = 2.0
 _CHUNK = 1 << 18
 _F_SETPIPE_SZ = 1031
-_PIPE_BYTES = 1 << 20
+_PIPE_BYTES, _PIPE_USUAL = 1 << 20, 1 << 16
 #: Signals that are meant to end a program, and are followed by SIGKILL when they do not.
 _ENDING = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP))
 
@@ -51,6 +51,7 @@ class Pump:
         self.stderr = Ring(limit, make() if make else None)
         self.started = 0.0
         self._sinks: dict[int, Sink] = {}
+        self._widened: set[int] = set()
         self._stdin = -1
         self._unsent = memoryview(launch.stdin or b"")
         self._poll = select.poll()
@@ -104,9 +105,6 @@ class Pump:
     def _pipe(opened: list[int]) -> tuple[int, int]:
         read, write = os.pipe()
         opened += (read, write)
-        if processes.LINUX:
-            with contextlib.suppress(OSError):  # the user's share of pipe memory is used up: the default size works too
-                fcntl.fcntl(write, _F_SETPIPE_SZ, _PIPE_BYTES)
         return read, write
 
     def _open_stdin(self, opened: list[int]) -> int:
@@ -232,6 +230,11 @@ class Pump:
         except BlockingIOError:
             return
         if data:
+            if len(data) >= _PIPE_USUAL and processes.LINUX and fd not in self._widened:
+                # only for those who fill one: a wide pipe costs as much as a twentieth of a short run
+                self._widened.add(fd)
+                with contextlib.suppress(OSError):  # the user's share of pipe memory is used up: it works narrow, too
+                    fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
             self._sinks[fd].write(data)
             return
         self._poll.unregister(fd)
