@@ -30,7 +30,7 @@ class _Judged:
         nextitem: what pytest runs after it.
         takes: what each run left, by cassette. verified: the judgement so far, by cassette.
         calls: how the body ended in each run; a setup that failed stands for it.
-        done: runs that are over. again: whether one more is needed.
+        done: runs that are over. again: whether one more is needed. trouble: why nothing can be said.
     """
 
     nextitem: pytest.Item | None
@@ -39,21 +39,27 @@ class _Judged:
     calls: list[pytest.TestReport] = field(default_factory=list)
     done: int = 0
     again: bool = False
+    trouble: str | None = None
 
     def judge(self, item: pytest.Item) -> None:
         """The run is over, and its fixtures are."""
         self.done += 1
+        self.again = False
         for take in left(item):
             self.takes.setdefault(take.file, []).append(replace(take, recorded=_recorded(take)))
         known = {file: takes for file, takes in self.takes.items() if takes[0].recorded is not None}
-        self.verified = {file: verify_steps(takes) for file, takes in known.items()}
-        if not known or (self.calls and self.calls[0].skipped):
-            self.again = False
+        asked = bool(known) and not (self.calls and self.calls[0].skipped)
+        wanted = max((take.runs for takes in known.values() for take in takes), default=1)
+        if asked and self.done < wanted:
+            self.again = True  # whatever came out
             return
-        wanted = max(take.runs for takes in known.values() for take in takes)
-        if wanted == 1 and not all(found.same for found in self.verified.values()):
-            wanted = 2
-        self.again = self.done < wanted
+        try:
+            self.verified = {file: verify_steps(takes) for file, takes in known.items()}
+        except Exception as error:
+            self.trouble = f"it was not judged: {type(error).__name__}: {error}"
+            raise
+        if wanted == 1 and asked and not all(found.same for found in self.verified.values()):
+            self.again = self.done < 2
 
 
 _JUDGED = pytest.StashKey[_Judged]()
@@ -119,11 +125,13 @@ class Verify:
     def _after(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         judged = item.stash.get(_JUDGED, None)
         if judged is not None:
-            judged.judge(item)
-            if nextitem is None:  # pytest stops, and ended everything
-                judged.again = False
-            elif not judged.again:
-                item.session._setupstate.teardown_exact(_next(item, judged))
+            try:
+                judged.judge(item)
+            finally:
+                if nextitem is None:  # pytest stops, and ended everything
+                    judged.again = False
+                elif not judged.again:
+                    item.session._setupstate.teardown_exact(_next(item, judged))
         wrong = [message for take in left(item.session) if (message := _shared(item, take)) is not None]
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
@@ -184,6 +192,9 @@ def _tell(item: pytest.Item, judged: _Judged, reports: list[pytest.TestReport]) 
     call = next((report for report in reports if report.when == "call"), None)
     worst: list[str] = []
     for file, takes in judged.takes.items():
+        if judged.trouble is not None:
+            note(item, ItemOutcome(takes[0].nodeid, "verify", "error", "error", file, why=judged.trouble))
+            continue
         verified = judged.verified.get(file)
         passed = call is not None and call.passed and verified is not None and verified.same
         note(item, _outcome(takes[0], verified, "passed" if passed else "failed"))

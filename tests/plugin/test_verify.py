@@ -456,3 +456,39 @@ def test_b(wide, veil_run):
     assert "1 failed, 1 error" in done.text
     assert "wide end" in done.text
     assert done.item("test_b")["verdict"] == "not-run"
+
+
+def test_a_normaliser_that_fails_is_an_error_of_the_test_and_of_nothing_else(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (project.root / "conftest.py").write_text("""
+def pytest_veil_normalisers(config):
+    from veil.taping import Normaliser
+    def fail(text, context):
+        if b"bad" in text:
+            raise RuntimeError("my own fault")
+        return text
+    return [Normaliser("mine", 1, "fails", False, ("mine",), fail)]
+""")
+    project.tests("""
+import pytest
+@pytest.fixture(scope="module")
+def wide():
+    yield
+    print("wide ended")
+
+def test_bad(wide, veil_run):
+    veil_run("cat $WORLD/text")
+
+def test_good(wide, veil_run):
+    veil_run("echo good")
+""")
+    project.given("text", "good")
+    project.recorded()
+    project.given("text", "bad")
+    done = project.pytest("verify", "-s")
+    assert done.status == 1
+    assert "2 passed, 1 error" in done.text
+    assert "my own fault" in done.text
+    assert done.text.count("wide ended") == 1
+    assert (done.item("test_bad")["verdict"], done.item("test_good")["verdict"]) == ("error", "exact")
+    assert "RuntimeError: my own fault" in done.item("test_bad")["why"]
