@@ -23,7 +23,7 @@ FLOORS = {
     "host": 1,
     **dict.fromkeys(("layers", "executors", "store"), 2),
     **dict.fromkeys(("checks", "present", "secrets", "cassettes", "policy", "classify", "importers"), 2),
-    **dict.fromkeys(("kit", "pipeline", "jobs"), 3),
+    **dict.fromkeys(("kit", "pipeline", "cleaning", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking", "tools"), 4),
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
     **dict.fromkeys(("__main__", "runner", "taping", "waiting"), 5),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal as signals
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veil.asking import number
+from veil.host.orders import ENDING
 from veil.jobs import Job
 from veil.model.errors import BadInput
 from veil.model.outcome import Outcome, Piece
@@ -28,7 +29,7 @@ class Logs:
         stdout_cursor, stderr_cursor: pass these back to get only what is new.
         gap: bytes between the cursor asked for and what is shown were dropped at the byte cap.
         stdout_lines, stderr_lines: lines of the whole stream so far.
-        exit, signal: ``None`` while it runs.
+        exit, signal: ``None`` while it runs. full: ``to_dict()`` does not condense.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Logs:
     gap: bool = False
     exit: int | None = None
     signal: str | None = None
+    full: bool = False
 
     @property
     def stdout(self) -> str:
@@ -52,11 +54,15 @@ class Logs:
     def stderr(self) -> str:
         return self.stderr_bytes.decode("utf-8", "replace")
 
-    def to_dict(self, *, full: bool = False) -> dict[str, Any]:
-        """The JSON view: condensed text unless ``full``. A field is present only when it says something."""
+    def to_dict(self, *, full: bool | None = None) -> dict[str, Any]:
+        """The JSON view: condensed text unless ``full`` (default: as the logs were asked for).
+
+        A field is present only when it says something; ``full`` shows at most 64 KB of a stream and sets its cursor
+        behind that.
+        """
         from veil.present.poll import poll_reply
 
-        return poll_reply(self, full=full)
+        return poll_reply(self, full=self.full if full is None else full)
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,13 @@ class Handle:
         stdout_cursor: int = 0,
         stderr_cursor: int = 0,
         stream: StreamName = "both",
+        full: bool = False,
     ) -> Logs:
-        """Output since the cursors (bytes). A character that is not yet complete waits for its rest."""
+        """Output since the cursors (bytes). A character that is not yet complete waits for its rest.
+
+        Args:
+            full: what ``to_dict()`` then shows is not condensed.
+        """
         cursors = {"stdout": stdout_cursor, "stderr": stderr_cursor}
         wanted = wanted_streams(cursors, stream)
         job = self._job
@@ -129,7 +140,8 @@ class Handle:
         lines = {name: job.totals(name)[1] for name in cursors}
         ended = None if alive else job.record.observation.outcome
         until = time.monotonic() if alive else job.ended
-        return logs_of(job.record, self.status, round((until - job.began) * 1000), pieces, lines, ended)
+        found = logs_of(job.record, self.status, round((until - job.began) * 1000), pieces, lines, ended)
+        return replace(found, full=full)
 
     def kill(self, signal: str | int = "SIGTERM", *, wait: bool = True) -> Killed:
         """Signal the whole tree. After SIGTERM (also INT, QUIT, HUP) SIGKILL follows in 2 s when it does not end.
@@ -190,10 +202,6 @@ class Handle:
 
     def __exit__(self, *exc: object) -> None:
         self.kill()
-
-
-#: Signals that are meant to end a program.
-ENDING = frozenset((signals.SIGTERM, signals.SIGINT, signals.SIGQUIT, signals.SIGHUP, signals.SIGKILL))
 
 
 def threading_max() -> float:

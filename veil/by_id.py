@@ -6,10 +6,10 @@ import os
 import signal as signals
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from veil import elsewhere, wiring
 from veil.background import (
-    ENDING,
     Handle,
     Killed,
     Logs,
@@ -19,6 +19,7 @@ from veil.background import (
     signal_number,
     wanted_streams,
 )
+from veil.host.orders import ENDING
 from veil.model.errors import NotFound, VeilError
 from veil.model.outcome import Piece, read_from
 from veil.model.record import Record
@@ -44,14 +45,25 @@ def logs(
     stdout_cursor: int = 0,
     stderr_cursor: int = 0,
     stream: StreamName = "both",
+    full: bool = False,
     project: str | os.PathLike[str] | None = None,
 ) -> Logs:
     """Output of a background run since the cursors: live, whoever owns it, and from the store afterwards.
+
+    Args:
+        full: what ``to_dict()`` then shows is not condensed.
 
     Raises:
         NotFound, BadInput: no such run; text that is no id or no cursor.
         Refused: a process that does not serve it to others owns it (code ``runs_elsewhere``).
     """
+    found = _logs(id, stdout_cursor, stderr_cursor, stream, project)
+    return replace(found, full=full)
+
+
+def _logs(
+    id: str, stdout_cursor: int, stderr_cursor: int, stream: StreamName, project: str | os.PathLike[str] | None
+) -> Logs:
     session = wiring.session(dict(os.environ), project)
     job = session.job(id) if isinstance(id, str) else None
     if job is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from veil import pipeline
-from veil.host.orders import Controls, Orders
+from veil.host.orders import ENDING, Controls, Orders
 from veil.kit import Kit
 from veil.model.command import Request
 from veil.model.errors import NotFound, Refused
@@ -131,7 +131,8 @@ class Job:
         """Signal the whole tree; ``False`` when it had already ended. Does not wait."""
         if not self.alive:
             return False
-        self._killed = self._killed or signal.Signals(signum).name
+        if signum in ENDING:  # any other leaves a run that ends by itself ``exited``
+            self._killed = self._killed or signal.Signals(signum).name
         self._orders.send(signum)
         return True
 

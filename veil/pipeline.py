@@ -8,16 +8,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from veil.cleaning import cleaned
 from veil.executors.base import Running
 from veil.host.orders import Controls
 from veil.host.processes import TAG_VARIABLE
 from veil.kit import Kit, Redaction
 from veil.model.command import Look, Request
 from veil.model.errors import Refused
-from veil.model.outcome import Observation, Outcome, Stream
+from veil.model.outcome import Findings, Observation, Outcome, Stream
 from veil.model.plan import Launch, Place, Plan, Work, Wrap
 from veil.model.record import Record
-from veil.model.verdict import Judgement, Verdict
+from veil.model.verdict import Verdict
 
 
 def plan(kit: Kit, request: Request) -> Plan:
@@ -123,46 +124,25 @@ def judge(kit: Kit, request: Request, seen: Observation) -> Verdict:
 def draft(begun: Begun, seen: Observation, verdict: Verdict, status: str) -> Record:
     """The record of a run, not yet kept."""
     request = begun.plan.request
-    command, argv, text = request.command.display, request.command.argv, request.command.text
-    if begun.redaction is not None:
-        clean = begun.redaction.text
-        command, argv = clean(command), tuple(clean(word) for word in argv)
-        text = None if text is None else clean(text)
-        verdict = Verdict(tuple(_clean(judgement, begun.redaction) for judgement in verdict.judgements))
-    return Record(
+    command = request.command
+    if begun.plan.skipped:
+        skipped = Findings(notes={"skipped": dict(begun.plan.skipped)})
+        seen = replace(seen, findings=seen.findings.merged(skipped))
+    record = Record(
         id="",
         started=begun.started,
-        command=command,
-        argv=argv,
-        cwd=request.command.cwd,
+        command=command.display,
+        argv=command.argv,
+        cwd=command.cwd,
         observation=seen,
-        text=text,
+        text=command.text,
         verdict=verdict,
         layers=begun.plan.layers,
         background=request.background,
         status=status,
         full=request.full,
     )
-
-
-def _clean(judgement: Judgement, redaction: Redaction) -> Judgement:
-    """An expected value may hold a secret as well as the output."""
-    return replace(
-        judgement,
-        expected=_clean_data(judgement.expected, redaction),
-        got=_clean_data(judgement.got, redaction),
-        message=redaction.text(judgement.message),
-    )
-
-
-def _clean_data(data: object, redaction: Redaction) -> object:
-    if isinstance(data, str):
-        return redaction.text(data)
-    if isinstance(data, list):
-        return [_clean_data(item, redaction) for item in data]
-    if isinstance(data, dict):
-        return {redaction.text(str(key)): _clean_data(value, redaction) for key, value in data.items()}
-    return data
+    return record if begun.redaction is None else cleaned(record, begun.redaction)
 
 
 def finish(kit: Kit, begun: Begun) -> Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -185,7 +184,6 @@ def end_adopted() -> int:
     return adopted.end_all()
 
 
-@functools.cache
 def checks() -> Mapping[str, Check]:
     """Every post-condition there is, by name."""
     found: dict[str, Check] = {}

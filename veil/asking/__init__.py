@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from veil.asking.command import command_of
-from veil.asking.options import BACKGROUND_INCOMPATIBLE, NAMES
+from veil.asking.options import BACKGROUND_INCOMPATIBLE, NAMES, NOT_IN_BACKGROUND
 from veil.checks.base import Check
 from veil.model.command import Effects, Limits, Request, Retry, ScrubEnv
 from veil.model.errors import BadInput, Refused, nearest
@@ -37,6 +37,8 @@ def build(
 ) -> Request:
     """The request. Raises ``BadInput`` naming the argument, or ``Refused`` (``background_incompatible``)."""
     for name in options:
+        if background and name in NOT_IN_BACKGROUND:
+            _refuse_waiting({name: True})
         if name not in NAMES:
             raise UnknownOption(name, options[name], f"an option that veil knows{nearest(name, NAMES)}")
     said = {name: value for name, value in options.items() if value is not None}
@@ -75,7 +77,10 @@ def build(
 
 
 def _refuse_waiting(said: Mapping[str, Any]) -> None:
-    wrong = [name for name in BACKGROUND_INCOMPATIBLE if said.get(name) not in (None, False)]
+    named = (*BACKGROUND_INCOMPATIBLE, *NOT_IN_BACKGROUND)
+    wrong = [name for name in named if said.get(name) not in (None, False)]
+    # a background run is always owned by a supervisor: what asks for less cannot be granted
+    wrong += [name for name in ("contain",) if said.get(name) is False]
     if wrong:
         raise Refused(
             f"{', '.join(wrong)}: a background run is not waited for, so this cannot hold; "
@@ -149,6 +154,8 @@ def _secrets(value: object) -> tuple[str, ...]:
 
 def _retry(said: Mapping[str, Any]) -> Retry:
     times = _whole(said, "retries", 0, 100)
+    if times and said.get("left_running") == "keep":
+        raise BadInput("left_running", "keep", "'kill' with retries (a retry never starts beside what is left)")
     raw = said.get("retry_on_exit", ())
     codes = (raw,) if isinstance(raw, int) else raw
     if isinstance(codes, (str, bytes)) or not isinstance(codes, Sequence):

@@ -66,4 +66,6 @@ NAMES = tuple(RunOptions.__annotations__)
 JSON_NAMES: Mapping[str, tuple[str, float]] = {"timeout_ms": ("timeout", 1000.0), "backoff_ms": ("backoff", 1000.0)}
 
 #: Options that only make sense when somebody waits for the end (tools reference, background processes).
-BACKGROUND_INCOMPATIBLE = ("expect", "retries", "retry_on_exit", "backoff", "full", "timeout", "check")
+BACKGROUND_INCOMPATIBLE = ("expect", "retries", "retry_on_exit", "backoff", "full", "timeout", "check", "effects")
+#: Refused in the background by the same code before it is asked whether this version knows them.
+NOT_IN_BACKGROUND = ("preview", "trace")

@@ -126,6 +126,8 @@ class LiveRun:
     def _again(self, retry: Retry, outcome: Outcome, done: int) -> bool:
         if done >= retry.times or outcome.ok or outcome.cancelled:
             return False
+        if outcome.survivors != "none":
+            return False  # something of this attempt may still be at work
         if retry.exits:
             wanted = outcome.exit in retry.exits
         else:

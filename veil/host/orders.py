@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from veil.host.capture import Filter
+
+#: Signals that are meant to end a program.
+ENDING = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGKILL))
 
 Listener = Callable[[str, bytes], None]
 

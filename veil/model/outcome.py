@@ -47,30 +47,49 @@ class Stream:
     @cached_property
     def binary(self) -> bool:
         """True when the kept bytes are not text: a NUL byte, or more than a tenth is not UTF-8."""
-        data = self.data
-        if b"\0" in data:
+        if b"\0" in self.head or b"\0" in self.tail:
             return True
         try:
-            data.decode("utf-8")
+            for part in self.edges:
+                part.decode("utf-8")
         except UnicodeDecodeError:
-            return self.lossy_characters * 10 > len(data)
+            return self.lossy_characters * 10 > len(self.head) + len(self.tail)
         return False
 
     @cached_property
     def lossy_characters(self) -> int:
         """How many U+FFFD the text shows that the bytes did not spell (0 for valid UTF-8)."""
-        data = self.data
-        return data.decode("utf-8", "replace").count("\ufffd") - data.count(b"\xef\xbf\xbd")
+        return self.text.count("\ufffd") - sum(part.count(b"\xef\xbf\xbd") for part in self.edges)
 
     @property
     def text(self) -> str:
         """All that was kept, as UTF-8 text; undecodable bytes become U+FFFD. Never raises.
 
-        The two halves are decoded apart, so that a cut never makes a false character.
+        Parts of a character at the edges of a gap are left out: the cut must not make a false character.
         """
-        if not self.tail:
-            return self.head.decode("utf-8", "replace")
-        return self.head.decode("utf-8", "replace") + self.tail.decode("utf-8", "replace")
+        head, tail = self.edges
+        return head.decode("utf-8", "replace") + tail.decode("utf-8", "replace")
+
+    @property
+    def edges(self) -> tuple[bytes, bytes]:
+        """Both halves without what the cut left of a character."""
+        if not self.truncated:
+            return self.head, self.tail
+        start = 0
+        while start < min(3, len(self.tail)) and self.tail[start] & 0xC0 == 0x80:
+            start += 1
+        return whole_characters(self.head), self.tail[start:]
+
+
+def whole_characters(data: bytes) -> bytes:
+    """``data`` without an unfinished UTF-8 character at its end (bytes that are no UTF-8 at all stay)."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:
+            continue
+        need = 2 if byte >> 5 == 0b110 else 3 if byte >> 4 == 0b1110 else 4 if byte >> 3 == 0b11110 else 1
+        return data[:-back] if need > back else data
+    return data
 
 
 class Piece(NamedTuple):

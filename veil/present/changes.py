@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,15 @@ def shown(changes: Sequence[Change], limit: int = DEFAULT_ROWS) -> list[dict[str
         for inner in folder.below.values():
             heapq.heappush(closed, (_cost(inner), word, inner.path, inner))
     return sorted(rows, key=lambda row: (row["path"], row["change"]))
+
+
+def fitting(changes: Sequence[Change], limit: int = DEFAULT_ROWS, most: int = 16_384) -> list[dict[str, Any]]:
+    """``shown`` with as many rows as fit into ``most`` bytes of JSON (at least ``LEAST_ROWS``, however long)."""
+    rows = shown(changes, limit)
+    while limit > LEAST_ROWS and len(rows) > 1 and len(json.dumps(rows)) > most:
+        limit = max(LEAST_ROWS, min(limit, len(rows)) * 2 // 3)
+        rows = shown(changes, limit)
+    return rows
 
 
 def _row(change: Change) -> dict[str, Any]:

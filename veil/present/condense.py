@@ -89,7 +89,7 @@ class _Kept:
             self.total = len(self.lines)
             self.numbers: Sequence[int] = range(1, self.total + 1)
             return
-        head, tail = _lines(_whole_characters(stream.head)), _lines(_from_character(stream.tail))
+        head, tail = map(_lines, stream.edges)
         self.lines = head + tail
         self.gap = len(head)
         self.total = max(stream.total_lines, len(head), len(tail))
@@ -171,22 +171,3 @@ def _capped(line: str, most: int) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def _whole_characters(data: bytes) -> bytes:
-    """Without the first bytes of a character whose rest is missing."""
-    for back in range(1, min(4, len(data) + 1)):
-        byte = data[-back]
-        if byte & 0xC0 == 0x80:
-            continue
-        needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-        return data[:-back] if needed > back else data
-    return data
-
-
-def _from_character(data: bytes) -> bytes:
-    """Without the last bytes of a character whose beginning is missing."""
-    start = 0
-    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
-        start += 1
-    return data[start:]

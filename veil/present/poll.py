@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from veil.model.outcome import Stream
 from veil.present.condense import condense
+from veil.present.paging import page
 from veil.present.text import safe_text
 
 
@@ -39,7 +40,10 @@ class Polled(Protocol):
 
 
 def poll_reply(polled: Polled, *, full: bool = False) -> dict[str, Any]:
-    """``full``: all of the new output; else condensed. The cursors count bytes either way, so nothing is lost."""
+    """``full``: the new output as it is, at most 64 KB of each stream, the cursor behind what is shown; else condensed.
+
+    The cursors count bytes either way, so nothing is lost.
+    """
     data: dict[str, Any] = {"id": polled.id, "status": polled.status, "running_ms": polled.running_ms}
     if polled.exit is not None:
         data["exit"] = polled.exit
@@ -49,7 +53,12 @@ def poll_reply(polled: Polled, *, full: bool = False) -> dict[str, Any]:
         data["gap"] = True
     for name in ("stdout", "stderr"):
         new: bytes = getattr(polled, f"{name}_bytes")
-        data[f"{name}_cursor"] = getattr(polled, f"{name}_cursor")
+        cursor: int = getattr(polled, f"{name}_cursor")
+        if full:
+            piece = page(new)
+            cursor -= len(new) - len(piece.data)
+            new = piece.data
+        data[f"{name}_cursor"] = cursor
         if getattr(polled, f"{name}_lines"):
             data[f"{name}_lines"] = getattr(polled, f"{name}_lines")
         stream = Stream(new, b"", len(new), new.count(b"\n") + (not new.endswith(b"\n") and bool(new)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from veil.model.outcome import Outcome, Stream
 from veil.model.record import Record
-from veil.present.changes import DEFAULT_ROWS, shown
+from veil.present.changes import fitting
 from veil.present.condense import View, condense
 from veil.present.text import safe_text
 
@@ -87,10 +87,12 @@ def _changes(record: Record) -> dict[str, Any]:
     findings = record.observation.findings
     data: dict[str, Any] = {}
     if findings.changes:
-        data["files_changed"] = shown(findings.changes)
-        if len(findings.changes) > DEFAULT_ROWS:
+        rows = data["files_changed"] = fitting(findings.changes)
+        if len(rows) < len(findings.changes):
             data["files_changed_total"] = len(findings.changes)
         data["effects_source"] = findings.source
+    elif findings.changes is None and "effects_unavailable" not in findings.notes and not record.background:
+        data["effects"] = "off"  # else no word would mean that nothing changed
     data.update((key, value) for key, value in findings.notes.items() if key not in _QUIET_NOTES)
     return data
 

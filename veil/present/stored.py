@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from veil.model.errors import BadInput
 from veil.model.outcome import Stream
 from veil.model.record import Record, to_data
+from veil.present.changes import fitting
 from veil.present.paging import DEFAULT_LIMIT, page, page_lines
 from veil.present.pattern import Match, compiled, grep
 from veil.present.text import safe_text
@@ -58,7 +60,7 @@ def stored_reply(
         raise BadInput("selector", selector, " or ".join(SELECTORS))
     data: dict[str, Any] = {"id": record.id, "selector": selector, "status": record.status}
     if selector in ("meta", "full"):
-        data["meta"] = meta_of(record)
+        data["meta"] = _bounded(meta_of(record), record, limit)
     if selector == "trace":
         data["trace_unavailable"] = "this run was not traced"
     names = ("stdout", "stderr") if selector == "full" else (selector,) if selector in ("stdout", "stderr") else ()
@@ -76,6 +78,26 @@ def stored_reply(
         else:
             data[name] = _page(stream, offset, share)
     return data
+
+
+def _bounded(meta: dict[str, Any], record: Record, limit: int) -> dict[str, Any]:
+    """The metadata in about ``limit`` bytes: many changes are summed up, long texts say how much is not shown."""
+    if len(json.dumps(meta)) <= limit:
+        return meta
+    changes = record.observation.findings.changes
+    if changes:
+        meta["changes"] = fitting(changes, most=limit // 2)
+        meta["changes_total"] = len(changes)
+    most = max(200, limit // 16)
+    return {name: _shortened(value, most) for name, value in meta.items()}
+
+
+def _shortened(value: Any, most: int) -> Any:
+    if isinstance(value, str) and len(value) > most:
+        return f"{value[:most]} [... {len(value) - most} more characters]"
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return [_shortened(item, most) for item in value[:100]]
+    return value
 
 
 def _totals(stream: Stream) -> dict[str, Any]:
@@ -137,8 +159,6 @@ def _found(stream: Stream, match: str, limit: int, lines: tuple[int, int] | None
 
 def as_text(record: Record, selector: str) -> str:
     """The selection whole, as text: for programs, which may have it all."""
-    import json
-
     outcome = record.observation.outcome
     if selector in ("stdout", "stderr"):
         stream: Stream = getattr(outcome, selector)
