@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from veil.model.command import Request
 from veil.model.errors import BadInput
 from veil.model.outcome import Change, Findings, Observation, Outcome, Stream
 from veil.model.record import Record
+from veil.model.verdict import Judgement
 
 FACTS_SUFFIX = ".veil.facts.json"
 #: Version of the sidecar's shape.
@@ -59,8 +60,8 @@ def step_of(
         timeout=request.limits.timeout,
         stream_bytes=request.limits.stream_bytes,
         wishes=tuple(wish_data(wish) for wish in request.wishes),
-        expect=tuple((name, _json_ready(value)) for name, value in request.expect),
-        judged=record.verdict.judgements,
+        expect=tuple((name, each_text(_json_ready(value), roots.hide_text)) for name, value in request.expect),
+        judged=tuple(judged_of(judgement, roots) for judgement in record.verdict.judgements),
         merged=request.merge_stderr,
         background=record.background,
         status=record.status,
@@ -87,6 +88,33 @@ def observation_of(step: Step, roots: Roots, facts: StepFacts | None = None) -> 
         changes = tuple(Change(change.path, change.change, change.kind, change.old) for change in step.changes)
     findings = Findings(changes, step.source, dict(step.files), dict(step.notes))
     return Observation(outcomes[-1], tuple(outcomes[:-1]), findings)
+
+
+#: Checks that judge how long something took: what they got is another value each time.
+_TIMES = frozenset({"max_ms"})
+
+
+def judged_of(judgement: Judgement, roots: Roots) -> Judgement:
+    """A judgement as it may stand in a recording: nothing hidden shows, and nothing volatile."""
+    if judgement.check in _TIMES:
+        judgement = dataclasses.replace(judgement, got=None, message="")
+    return dataclasses.replace(
+        judgement,
+        expected=each_text(judgement.expected, roots.hide_text),
+        got=each_text(judgement.got, roots.hide_text),
+        message=roots.hide_text(judgement.message),
+    )
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """JSON-ready data with every text in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return [each_text(part, change) for part in value]
+    if isinstance(value, dict):
+        return {change(key) if isinstance(key, str) else key: each_text(part, change) for key, part in value.items()}
+    return value
 
 
 def wish_data(wish: object) -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from veil.background import Handle
 from veil.cassettes.matching import Key, Tape, key_of
+from veil.cassettes.recording import each_text
 from veil.cassettes.steps import Cassette, Step
 from veil.cassettes.verdicts import Rules, compare
 from veil.model.errors import Refused, VeilError
@@ -149,7 +150,10 @@ def asked_again(step: Step, stage: Stage) -> tuple[str | list[str], dict[str, An
     if step.background:
         options.pop("effects")
     else:
-        options.update(timeout=math.inf if step.timeout is None else step.timeout, expect=dict(step.expect))
+        options.update(
+            timeout=math.inf if step.timeout is None else step.timeout,
+            expect={name: each_text(value, hidden.show_text) for name, value in step.expect},
+        )
         if step.earlier:
             options["retries"] = len(step.earlier)
     if step.text is None:

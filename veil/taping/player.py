@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veil.cassettes.matching import Tape
-from veil.cassettes.recording import observation_of
+from veil.cassettes.recording import each_text, observation_of
 from veil.cassettes.steps import Step, state_id
 from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
@@ -21,6 +21,7 @@ from veil.model.plan import Work
 from veil.runner import Asked
 from veil.taping.delta import puts_of
 from veil.taping.recorder import StageRunner, below, key_for
+from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
 OnDrift = Literal["error", "apply", "ignore"]
@@ -46,7 +47,12 @@ class Player(StageRunner):
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
         asked = super().ask(command, options, background=background)
         kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
-        return replace(asked, kit=kit, request=replace(asked.request, redact=False))
+        # what was recorded is without secrets, so what is expected of it has to be
+        expect = tuple((name, each_text(value, self._without_secrets)) for name, value in asked.request.expect)
+        return replace(asked, kit=kit, request=replace(asked.request, redact=False, expect=expect))
+
+    def _without_secrets(self, text: str) -> str:
+        return Scrubbed((), self._hidden.secrets).hide_text(text)
 
     def _answer(self, work: Work) -> Answer:
         request = work.plan.request
