@@ -1,0 +1,98 @@
+"""What results and replies say at their edges: bounds, secrets beside the streams, cuts, what was not looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import veil
+
+SECRET = "s3cr3t-Value-0815-xyz"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+def test_a_signal_that_ends_nothing_leaves_a_run_exited() -> None:
+    handle = veil.start("trap 'echo got' USR1; echo ready; until [ -e stop ]; do sleep 0.02; done; exit 0")
+    handle.wait_for(pattern="ready")
+    handle.kill("USR1")
+    handle.wait_for(pattern="got")
+    Path("stop").touch()
+    result = handle.wait(30)
+    assert (result.exit, result.record.status) == (0, "exited")
+
+
+def test_a_retry_never_starts_beside_what_is_kept() -> None:
+    with pytest.raises(veil.BadInput, match="left_running"):
+        veil.run("sleep 30 & false", left_running="keep", retries=1)
+
+
+def test_secrets_are_taken_out_of_paths_errors_and_facts(here: Path) -> None:
+    (here / SECRET).mkdir()
+    result = veil.run(
+        f"touch {SECRET}-new", secrets=[SECRET], cwd=here / SECRET, expect={"file_exists": f"{SECRET}-new"}
+    )
+    missing = veil.run([f"./{SECRET}"], secrets=[SECRET])
+    assert result.assert_ok is True
+    assert result.created
+    for run in (result, missing):
+        kept = veil.detail(run.id, "full").text
+        assert SECRET not in kept + repr(run) + json.dumps(run.to_dict())
+
+
+def test_replies_about_very_many_changes_are_bounded() -> None:
+    name = "a-rather-long-name-of-a-folder-" * 3
+    code = f"import os; [(os.mkdir(f'{name}{{i}}'), open(f'{name}{{i}}/file', 'w')) for i in range(3000)]"
+    result = veil.run(["python3", "-c", code])
+    assert len(result.files_changed) == 3000
+    shown = result.to_dict()
+    assert len(json.dumps(shown)) < 20_000
+    assert shown["files_changed_total"] == 3000
+    assert sum(row.get("count", 1) for row in shown["files_changed"]) == 3000
+    for selector in ("meta", "full"):
+        assert len(json.dumps(veil.detail(result.id, selector).to_dict())) < 80_000  # type: ignore[arg-type]
+
+
+def test_full_logs_are_paged_and_lose_nothing() -> None:
+    handle = veil.start("seq 1 60000")
+    whole = handle.wait(60).stdout
+    assert len(whole) > 200_000
+    told, cursor = "", 0
+    while True:
+        reply = handle.logs(stdout_cursor=cursor, full=True).to_dict()
+        assert len(json.dumps(reply)) < 100_000
+        if reply["stdout_cursor"] == cursor:
+            break
+        told, cursor = told + reply["stdout"], reply["stdout_cursor"]
+    assert told == whole
+
+
+def test_a_cut_makes_no_false_character() -> None:
+    result = veil.run("for i in $(seq 100); do printf ä; done", max_output=33)
+    assert result.stdout_truncated
+    assert set(result.stdout) == {"ä"}
+    assert "stdout_lossy" not in result.to_dict()
+    assert len(result.stdout_bytes) == 33
+
+
+def test_nothing_changed_is_told_from_nobody_looked() -> None:
+    assert "effects" not in veil.run("true").to_dict()
+    assert veil.run("true", effects=False).to_dict()["effects"] == "off"
+
+
+@pytest.mark.parametrize("option", [{"effects": "all"}, {"effects": True}, {"contain": False}, {"trace": True}])
+def test_what_the_background_cannot_grant_is_refused_by_name(option: dict[str, object]) -> None:
+    with pytest.raises(veil.Refused) as caught:
+        veil.start("sleep 30", **option)  # type: ignore[arg-type]
+    assert caught.value.code == "background_incompatible"
+    assert caught.value.facts["options"] == list(option)
+    assert not any("sleep 30" in name for name in os.listdir("."))
