@@ -20,7 +20,7 @@ def _told_plainly() -> Iterator[None]:
     try:
         yield
     except (pytest.UsageError, VeilError) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def of_test(request: pytest.FixtureRequest) -> Iterator[VeilRun]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,6 +45,18 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
     from pytest_veil.expecting import explain
 
     return explain(op, left, right)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    import sys
+
+    if call.excinfo is not None and "veil.result" in sys.modules:
+        from pytest_veil.explaining import explain_failure
+
+        explain_failure(report, call.excinfo.value)
+    return report
 
 
 @pytest.fixture

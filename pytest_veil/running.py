@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_veil.real_disk import real_disk
-from veil import VeilError
+from veil import CommandFailed, VeilError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -111,6 +111,8 @@ class VeilRun:
         if isinstance(error, CassetteMiss):
             self._scene.misses.append(str(error))
             return pytest.fail.Exception(str(error))
+        if isinstance(error, CommandFailed):
+            self._kept(error.result)
         return error.with_traceback(None)
 
 

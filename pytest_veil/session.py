@@ -16,11 +16,13 @@ from pytest_veil import concealing
 from pytest_veil.cassettes import cassette_of, shared_cassette
 from pytest_veil.conclusions import conclude, machines
 from pytest_veil.config import WRITING, Settings, settings_for, settings_of
+from pytest_veil.keeping import leave_place, tell_places
 from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
 from pytest_veil.real_disk import never_fake, real_disk
 from pytest_veil.scenes import Opening, Scene
 
 if TYPE_CHECKING:
+    from pytest_veil.pruning import Pruner
     from veil.taping import Key, Rules, Slot, Step
 
 #: On an item: its scene, from the fixture's setup to the end of the test.
@@ -58,6 +60,8 @@ class VeilSession:
         self._open: list[Scene] = []
         self._failed: list[str] = []
         self._owners: dict[Path, str] = {}
+        self._doubles: dict[str, list[str]] = {}
+        self._pruner: Pruner | None = None
         _import_all()
 
     def begin(self) -> None:
@@ -66,6 +70,7 @@ class VeilSession:
         Raises ``pytest.UsageError`` for a normaliser that is unknown or a secret that cannot be replaced.
         """
         from pytest_veil.collector import Collector
+        from pytest_veil.pruning import Pruner
         from pytest_veil.report import install
         from veil import VeilError
         from veil.taping import PROFILES, Scrubbed
@@ -87,6 +92,8 @@ class VeilSession:
         )
         install(self.config, active)
         self.config.pluginmanager.register(Collector(self.settings.cassettes), "veil-collector")
+        self._pruner = Pruner(self.config, self.settings)
+        self.config.pluginmanager.register(self._pruner, "veil-pruner")
 
     @property
     def rules(self) -> Rules:
@@ -121,9 +128,9 @@ class VeilSession:
         settings = settings_for(item, self.settings)
         path = None if settings.mode in ("off", "live") else cassette_of(item, settings)
         if path is not None and settings.mode in WRITING:
-            owner = self._owners.setdefault(path, item.nodeid)
-            if owner != item.nodeid:
-                raise pytest.UsageError(f"{self.shown(path)}: {owner} and {item.nodeid} would both be recorded there")
+            owners = self._doubles.get(str(path), [])
+            if len(owners) > 1:
+                raise pytest.UsageError(f"{self.shown(path)}: {' and '.join(owners)} would all be recorded there")
         base, slot = self._base(settings, None)
         return self._made(item.nodeid, "function", settings, base, path, slot)
 
@@ -136,9 +143,13 @@ class VeilSession:
             path = None
         else:
             path = shared_cassette(name, owner, self.config.rootpath, settings)
-            taken = self._owners.setdefault(path, f"the runner {name!r}")
-            if any(scene.path == path for scene in self._open):
-                raise pytest.UsageError(f"{self.shown(path)}: it is taken by {taken}")
+            taken = next((scene for scene in self._open if scene.path == path), None)
+            if taken is not None or (settings.mode in WRITING and path in self._owners):
+                other = self._owners[path] if taken is None else taken.nodeid
+                raise pytest.UsageError(f"{self.shown(path)}: it is the recording of {other}")
+            self._owners[path] = name
+            if self._pruner is not None:
+                self._pruner.owns(path)
         base, slot = self._base(settings, name)
         nodeid = self.shown(owner) if owner is not None else "."
         return self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
@@ -237,6 +248,23 @@ class VeilSession:
 
         return edit
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """A wrong marker is told before anything runs; two tests with one recording when either is recorded."""
+        if self.settings.mode == "off":
+            return
+        worker = hasattr(self.config, "workerinput")  # there each test tells it when it runs: pytest cannot
+        for item in session.items:
+            if item.get_closest_marker("veil") is None:
+                continue
+            try:
+                settings = settings_for(item, self.settings)
+            except pytest.UsageError:
+                if worker:
+                    continue
+                raise
+            if settings.cassette is not None:
+                self._doubles.setdefault(str(cassette_of(item, settings)), []).append(item.nodeid)
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
@@ -251,10 +279,13 @@ class VeilSession:
         scene = item.stash.get(SCENE, None)
         if scene is None:
             return report
+        if report.failed:
+            tell_places(scene, report, self.folder())
         if report.when == "teardown":
             del item.stash[SCENE]
             with real_disk():
                 self._conclude(item, scene, phases, report)
+                leave_place(scene, phases, self.folder())
         concealing.conceal(report, scene)
         return report
 
