@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +64,22 @@ SCENE = (
     ("detail", "cmd1", "--match", "warn"),
     ("runs",),
 )
+RECORDINGS = """\
+## Recordings
+
+`veil cassette` works on [cassettes](cassettes.md) without pytest: it makes files that are tests of their own, shows
+what stands in one, compares two in the words of [verify mode](verify.md), and tells whether files are whole.
+
+"""
+TAPED = (
+    ("cassette", "record", "greet.veil.txtar", "--", "echo hello > f; cat f", "exit 3"),
+    ("cassette", "record", "other.veil.txtar", "--", "echo HELLO > f; cat f", "exit 3"),
+    ("cassette", "show", "greet.veil.txtar", "--step", "1"),
+    ("cassette", "diff", "greet.veil.txtar", "other.veil.txtar"),
+    ("cassette", "check", "."),
+)
 COMMANDS = ("run", "start", "logs", "kill", "detail", "runs", "ps", "gc", "doctor")
+COMMANDS += ("cassette show", "cassette diff", "cassette check", "cassette record")
 
 
 def veil(*words: str, cwd: str) -> str:
@@ -82,18 +98,18 @@ def veil(*words: str, cwd: str) -> str:
 def helps() -> str:
     """The help of every command, as it prints."""
     with tempfile.TemporaryDirectory() as cwd:
-        texts = [veil(name, "--help", cwd=cwd) for name in COMMANDS]
+        texts = [veil(*name.split(), "--help", cwd=cwd) for name in COMMANDS]
     # one version of click breaks lines elsewhere than another: only what is said counts
     return "\n".join(
         f"### veil {name}\n\n```text\n{text.rstrip()}\n```\n" for name, text in zip(COMMANDS, texts, strict=True)
     )
 
 
-def scene() -> str:
+def scene(lines: Sequence[tuple[str, ...]]) -> str:
     """A session as it really went."""
     with tempfile.TemporaryDirectory() as cwd:
         shown = []
-        for words in SCENE:
+        for words in lines:
             line = " ".join(word if re.fullmatch(r"[\w=.-]+", word) else f"'{word}'" for word in words)
             shown.append(f"$ veil {line}\n{veil(*words, cwd=cwd)}")
     return f"```text\n{''.join(shown)}```\n"
@@ -101,7 +117,7 @@ def scene() -> str:
 
 def render() -> str:
     """The whole page."""
-    return f"{HEAD}{scene()}\n{ENDING}\n## Options\n\n{helps()}"
+    return f"{HEAD}{scene(SCENE)}\n{ENDING}\n{RECORDINGS}{scene(TAPED)}\n## Options\n\n{helps()}"
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def check(paths: tuple[str, ...], as_json: bool) -> int:
     help="How FILE names it: inside FILE (default), by its place, or by its git revision.",
 )
 @click.option("--revision", metavar="REV", default=None, help="With --as git: which one (default: HEAD).")
-@click.option("--script", metavar="TEXT", default=None, help="A file with a command a line, '-' for standard input.")
+@click.option("--script", metavar="PATH", default=None, help="A file with a command a line, '-' for standard input.")
 @click.option("--timeout", metavar="SECONDS", default=None, help="Time limit of each command (default: 120).")
 @click.option("--force", is_flag=True, help="Write over FILE.")
 @click.option("--keep-failed", is_flag=True, help="Write FILE although an expectation does not hold.")
