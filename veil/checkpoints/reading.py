@@ -1,0 +1,126 @@
+"""Reading one entry of a folder in such a way that what is kept was really its content at one moment."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from veil.checkpoints.known import Held, trusts
+from veil.checkpoints.sinks import Sink
+from veil.host.anchored import FILE, Anchor, Row, row_of
+from veil.host.metadata import Attributes, attributes_of, set_mode
+from veil.model.errors import Refused
+
+_TRIES = 6
+_FIRST_PAUSE = 0.005
+
+
+class Moved(Exception):
+    """What was listed is no longer there, or is something else."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class Reading:
+    """Entries of the tree at ``anchor``, their contents into ``sink``.
+
+    Attributes:
+        left_out: path -> what of it could not be read although its content could.
+    """
+
+    def __init__(self, anchor: Anchor, sink: Sink) -> None:
+        self._anchor, self._sink = anchor, sink
+        self.left_out: dict[str, str] = {}
+
+    def folder(self, path: str) -> int:
+        """A descriptor of a folder. Raises ``Moved``, or ``Refused`` (``unreadable``)."""
+        try:
+            return self._anchor.folder(path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise Moved(path) from None
+        except OSError as error:
+            raise unreadable(path or self._anchor.root, error) from error
+
+    def entry(self, folder: str, row: Row) -> tuple[Row, Held]:
+        """The row as it was when its content was read, and what is known of it. Raises ``Moved``, ``Refused``."""
+        name, mode = row[0], row[1]
+        path = f"{folder}/{name}" if folder else name
+        at = self.folder(folder)
+        try:
+            if stat.S_ISREG(mode):
+                return self._file(path, name, at)
+            looked = time.time_ns()
+            found = os.stat(name, dir_fd=at, follow_symlinks=False)
+            content = os.readlink(name, dir_fd=at) if stat.S_ISLNK(found.st_mode) else ""
+        except FileNotFoundError:
+            raise Moved(path) from None
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if stat.S_IFMT(found.st_mode) != stat.S_IFMT(mode):
+            raise Moved(path)
+        if stat.S_ISDIR(mode):  # a mount point
+            return row, ("", 0, 0, (), True)
+        return row_of(name, found), (content, found.st_uid, found.st_gid, (), trusts(found.st_ctime_ns, looked))
+
+    def _file(self, path: str, name: str, at: int) -> tuple[Row, Held]:
+        pause = _FIRST_PAUSE
+        for _ in range(_TRIES):
+            handle, mode = self._open(path, name, at)
+            try:
+                looked = time.time_ns()
+                before = os.fstat(handle)
+                if not stat.S_ISREG(before.st_mode):
+                    raise Moved(path)
+                key, length = self._sink.file(handle, before.st_size)
+                attributes = self._attributes(path, handle)
+                if mode is not None:
+                    os.fchmod(handle, mode)
+                after = os.fstat(handle)
+            finally:
+                os.close(handle)
+            row = row_of(name, after)
+            unmoved = mode is not None or before.st_ctime_ns == after.st_ctime_ns
+            if unmoved and length == before.st_size == after.st_size and before.st_mtime_ns == after.st_mtime_ns:
+                trusted = mode is None and path not in self.left_out and trusts(after.st_ctime_ns, looked)
+                return row, (key.hex(), after.st_uid, after.st_gid, attributes, trusted)
+            time.sleep(pause)
+            pause *= 2
+        raise Refused(
+            f"{path} changed each time it was read; try again when nobody is writing to it", code="changing", path=path
+        )
+
+    def _open(self, path: str, name: str, at: int) -> tuple[int, int | None]:
+        """A descriptor; and the mode to give back when the file had to be opened up (only where that is wanted)."""
+        try:
+            return os.open(name, FILE, dir_fd=at), None
+        except FileNotFoundError:
+            raise Moved(path) from None
+        except PermissionError:
+            if not self._anchor.force:
+                raise
+        except OSError as error:
+            found = os.stat(name, dir_fd=at, follow_symlinks=False)
+            if not stat.S_ISREG(found.st_mode):
+                raise Moved(path) from error
+            raise
+        mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+        set_mode(name, at, mode | stat.S_IRUSR)
+        return os.open(name, FILE, dir_fd=at), mode
+
+    def _attributes(self, path: str, handle: int) -> Attributes:
+        try:
+            return attributes_of(handle)
+        except PermissionError as error:
+            self.left_out[path] = f"its extended attributes: {error.strerror}"
+            return ()
+
+
+def unreadable(path: str, error: OSError) -> Refused:
+    return Refused(
+        f"{path} cannot be read ({error.strerror}), so no checkpoint is made: it would not be whole",
+        code="unreadable",
+        path=path,
+    )
