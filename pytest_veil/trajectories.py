@@ -56,28 +56,26 @@ class _Play:
     settings: Settings
     shown: str
     cassette: Cassette
+    #: Takes secrets out of a text for people; known as soon as there is a stage.
+    conceal: Callable[[str], str] = str
 
     def run(self) -> None:
         from veil.taping import Recorder, StageRunner, play, record_again, replay
 
         mode = self.settings.mode
         stage = self.stage()
-        try:
-            if mode in ("replay", "record-missing"):
-                self.judge(replay(self.cassette, stage, self.shown, self.settings.on_drift), "replayed", subtests=True)
-            elif mode == "live":
-                runner = StageRunner(stage, self.records)
-                self.judge(play(self.cassette, runner), "live", subtests=True)
+        if mode in ("replay", "record-missing"):
+            self.judge(replay(self.cassette, stage, self.shown, self.settings.on_drift), "replayed", subtests=True)
+        elif mode == "live":
+            self.judge(play(self.cassette, StageRunner(stage, self.records)), "live", subtests=True)
+        else:
+            recorder = Recorder(stage, self.records)
+            fresh, played = record_again(self.cassette, recorder)
+            if mode == "verify":
+                self.leave(fresh, recorder)
+                self.judge(played, "live", subtests=False)
             else:
-                recorder = Recorder(stage, self.records)
-                fresh, played = record_again(self.cassette, recorder)
-                if mode == "verify":
-                    self.leave(fresh, recorder)
-                    self.judge(played, "live", subtests=False)
-                else:
-                    self.record(fresh, played)
-        except StepsFailed as error:
-            raise StepsFailed(_conceal(stage, str(error))) from None
+                self.record(fresh, played)
 
     @property
     def records(self) -> Path:
@@ -85,14 +83,16 @@ class _Play:
         return self.session.folder() / "records"
 
     def stage(self) -> Stage:
-        from veil.taping import stage_for
+        from veil.taping import Scrubbed, stage_for
 
         base = self.session.base_for(self.settings)
         secrets = list(self.settings.secrets)
         for more in self.item.config.hook.pytest_veil_scrub(config=self.item.config, nodeid=self.item.nodeid):
             secrets += more or ()
         header, path = self.cassette.header, self.item.path
-        return stage_for(header, path, base, os.environ, secrets=secrets, passed=self.settings.pass_env)
+        stage = stage_for(header, path, base, os.environ, secrets=secrets, passed=self.settings.pass_env)
+        self.conceal = Scrubbed((), stage.hidden("").secrets).hide_text
+        return stage
 
     def judge(self, played: Iterable[Played], word: str, *, subtests: bool) -> None:
         """Each step as it is played. Raises ``StepsFailed`` for what no subtest has told."""
@@ -133,7 +133,7 @@ class _Play:
             if played.number < total:
                 lines.append(f"  steps {played.number + 1} to {total} were not played")
         lines.append(f"  recorded in {self.shown}")
-        return "\n".join(lines)
+        return self.conceal("\n".join(lines))
 
     def say(self, word: str, rows: list[StepRow], first: int | None, why: str = "") -> None:
         note(
@@ -218,13 +218,6 @@ def _line(message: str | None) -> str:
 def _short(command: str) -> str:
     text = command.replace("\n", "\\n")
     return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
-
-
-def _conceal(stage: Stage, text: str) -> str:
-    """``text`` without secrets; folders stay as they are."""
-    from veil.taping import Scrubbed
-
-    return Scrubbed((), stage.hidden("").secrets).hide_text(text)
 
 
 def _subtests(item: pytest.Item) -> Callable[[str], AbstractContextManager[object]] | None:
