@@ -35,7 +35,7 @@ class Terminal:
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter, config: pytest.Config) -> None:
         lines = list(summary(self._gathered, config, everything=config.getoption("verbose", 0) > 0))
         if lines:
-            terminalreporter.section(f"veil: {self._gathered.active.mode}", cyan=True)
+            terminalreporter.write_sep("=", f"veil: {self._gathered.active.mode}", cyan=True)
             for line in lines:
                 shown = line.encode("utf-8", "backslashreplace").decode("utf-8")
                 terminalreporter.write_line("".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown))
