@@ -172,9 +172,9 @@ def own_process() -> None:
 
     Never to be called in a program that starts processes of its own.
     """
-    from veil.host import children, processes
+    from veil.host import children, prctl
 
-    children.PlainChild.adopting = processes.become_subreaper()
+    children.PlainChild.adopting = prctl.become_subreaper()
 
 
 def end_adopted() -> int:

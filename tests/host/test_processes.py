@@ -143,7 +143,7 @@ def test_a_subreaper_is_given_the_orphans_and_collects_them_alone() -> None:
     program = """
 import os, subprocess, sys, time
 from veil.host import processes
-assert processes.become_subreaper()
+assert prctl.become_subreaper()
 own = subprocess.Popen(["true"])
 subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 &"], check=True)
 def adopted():

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from marked import Marker
 
-from veil.host import children, pump
+from veil.host import pump, starting
 from veil.host.orders import Controls, Orders
 from veil.model.command import Limits
 from veil.model.outcome import Outcome
@@ -147,7 +147,7 @@ def test_use_of_the_processor_and_memory_is_told() -> None:
 def test_a_child_that_was_dropped_is_ended(marker: Marker) -> None:
     read, write = os.pipe()
     launch = Launch(("sleep", marker.text), "/", dict(os.environ))
-    child = children.start(launch, read, write, write)
+    child = starting.start(launch, read, write, write)
     marker.until(1)
     del child
     assert marker.alive() == {}

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, ClassVar, Protocol
 
-from veil.host import processes
+from veil.host import prctl, processes
 from veil.model.outcome import Usage
 from veil.model.plan import Launch
 
@@ -60,22 +60,6 @@ class Child(Protocol):
         """Let go of descriptors."""
 
 
-def start(launch: Launch, stdin: int, stdout: int, stderr: int) -> Child:
-    """Start the command of ``launch`` with these descriptors.
-
-    It gets a new session and process group and no other descriptor than those and ``launch.pass_fds``.
-
-    Raises:
-        CannotStart: the program is not there, not executable, or the arguments are too long.
-    """
-    # an ignored SIGCHLD makes the kernel throw exit codes away; the supervisor's own disposition is sane
-    if launch.contain or signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-        from veil.host.supervised import SupervisedChild
-
-        return SupervisedChild(launch, stdin, stdout, stderr)
-    return PlainChild(launch, stdin, stdout, stderr)
-
-
 class PlainChild:
     """A child of this process: process group, process tree and run tag are what is known of its kin."""
 
@@ -89,7 +73,7 @@ class PlainChild:
         self._closed = True
         self._before = processes.now()
         try:
-            with processes.fixed_addresses(launch.fixed_addresses):
+            with prctl.fixed_addresses(launch.fixed_addresses):
                 self._popen = subprocess.Popen(
                     launch.argv,
                     stdin=stdin,

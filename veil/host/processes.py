@@ -7,13 +7,12 @@ ask psutil.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,40 +240,6 @@ def members(root: Process, tag: str = "", *, below: int = 0, spare: Iterable[int
             reached.add(pid)
             todo.extend(children.get(pid, ()))
     return [seen[pid] for pid in reached if not seen[pid].zombie]
-
-
-@functools.cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-@contextlib.contextmanager
-def fixed_addresses(wanted: bool) -> Iterator[None]:
-    """Children started by this thread get no address randomisation (Linux; elsewhere, and where forbidden, nothing).
-
-    The personality belongs to the thread and is inherited through fork and exec.
-    """
-    if not wanted or not LINUX:
-        yield
-        return
-    query, addr_no_randomize = 0xFFFFFFFF, 0x0040000
-    personality = _libc().personality
-    personality.argtypes = [ctypes.c_ulong]
-    before = personality(query)
-    changed = before >= 0 and personality(before | addr_no_randomize) >= 0
-    try:
-        yield
-    finally:
-        if changed:
-            personality(before)
-
-
-def become_subreaper() -> bool:
-    """Make this process adopt its orphaned descendants (Linux). ``False`` where there is no such thing."""
-    if not LINUX:
-        return False
-    pr_set_child_subreaper = 36
-    return bool(_libc().prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0)
 
 
 def reap_adopted(spare: Iterable[int] = ()) -> None:

@@ -7,16 +7,15 @@ all descriptors in it, so nothing is polled in intervals except where the platfo
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import select
 import signal
 import time
 from typing import Literal
 
-from veil.host import children, processes
-from veil.host.capture import Ring, Sink
-from veil.host.orders import Controls
+from veil.host import children, processes, starting
+from veil.host.capture import Ring
+from veil.host.orders import ENDING, Controls
+from veil.host.wires import Wires
 from veil.model.outcome import Ended, Outcome, Usage, signal_name
 from veil.model.plan import Launch
 
@@ -32,11 +31,7 @@ _LOOK = 0.02
 _BLIND = 0.02
 #: Runs longer than this can afford a thorough look for what they left behind (seconds).
 _CHEAP = 2.0
-_CHUNK = 1 << 18
-_F_SETPIPE_SZ = 1031
 _PIPE_BYTES, _PIPE_USUAL = 1 << 20, 1 << 16
-#: Signals that are meant to end a program, and are followed by SIGKILL when they do not.
-_ENDING = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP))
 
 
 class Pump:
@@ -45,16 +40,8 @@ class Pump:
     def __init__(self, launch: Launch, controls: Controls) -> None:
         self._launch = launch
         self._controls = controls
-        limit = launch.limits.stream_bytes
-        make = controls.filters
-        self.stdout = Ring(limit, make() if make else None)
-        self.stderr = Ring(limit, make() if make else None)
+        self._wires = Wires(launch, controls)
         self.started = 0.0
-        self._sinks: dict[int, Sink] = {}
-        self._widened: set[int] = set()
-        self._stdin = -1
-        self._unsent = memoryview(launch.stdin or b"")
-        self._poll = select.poll()
         self._ending = False  # a signal that is to end it went out
         self._kill_at: float | None = None
         self._timed_out = False
@@ -68,54 +55,26 @@ class Pump:
         assert self._child is not None
         return self._child.pid
 
+    @property
+    def stdout(self) -> Ring:
+        return self._wires.stdout
+
+    @property
+    def stderr(self) -> Ring:
+        return self._wires.stderr
+
     # -- start
 
     def begin(self) -> None:
         """Start the command. Raises ``children.CannotStart``."""
-        launch = self._launch
-        opened: list[int] = []
         try:
-            out_read, out_write = self._pipe(opened)
-            err_read, err_write = (out_read, out_write) if launch.merge_stderr else self._pipe(opened)
-            stdin = self._open_stdin(opened)
+            stdin, stdout, stderr = self._wires.lay()
             self.started = time.monotonic()
-            self._child = children.start(launch, stdin, out_write, err_write)
+            self._child = starting.start(self._launch, stdin, stdout, stderr)
         except BaseException:
-            for fd in opened:
-                os.close(fd)
-            self.stdout.finish()
-            self.stderr.finish()
+            self._wires.give_up()
             raise
-        listener = self._controls.listener
-        self._sinks[out_read] = Sink("stdout", self.stdout, listener)
-        if err_read != out_read:
-            self._sinks[err_read] = Sink("stderr", self.stderr, listener)
-        mine = {*self._sinks, self._stdin}
-        for fd in opened:
-            if fd not in mine:
-                os.close(fd)
-        for fd in self._sinks:
-            os.set_blocking(fd, False)
-            self._poll.register(fd, select.POLLIN)
-        if self._stdin >= 0:
-            os.set_blocking(self._stdin, False)
-            self._poll.register(self._stdin, select.POLLOUT)
-
-    @staticmethod
-    def _pipe(opened: list[int]) -> tuple[int, int]:
-        read, write = os.pipe()
-        opened += (read, write)
-        return read, write
-
-    def _open_stdin(self, opened: list[int]) -> int:
-        if self._launch.stdin is None:
-            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-            opened.append(null)
-            return null
-        read, write = os.pipe()
-        opened += (read, write)
-        self._stdin = write
-        return read
+        self._wires.connect()
 
     # -- the loop
 
@@ -128,23 +87,17 @@ class Pump:
         try:
             if orders is not None:
                 wake = orders.open()
-                self._poll.register(wake, select.POLLIN)
+                self._wires.poll.register(wake, select.POLLIN)
             watch = child.fileno()
             if watch >= 0:
-                self._poll.register(watch, select.POLLIN)
+                self._wires.poll.register(watch, select.POLLIN)
             self._loop(child, watch, wake)
             return self._conclude(child)
         except BaseException:
             self._abort(child)
             raise
         finally:
-            for fd in (*self._sinks, self._stdin):
-                if fd >= 0:
-                    os.close(fd)
-            self._sinks.clear()
-            self._stdin = -1
-            self.stdout.finish()
-            self.stderr.finish()
+            self._wires.close()
             child.close()
 
     @staticmethod
@@ -165,15 +118,13 @@ class Pump:
         if child.has_ended():  # the notice may have come with the answer to its start
             self._see_end()
             if watch >= 0:
-                self._poll.unregister(watch)
+                self._wires.poll.unregister(watch)
         while True:
             now, noticed = time.monotonic(), False
-            for fd, _ in self._poll.poll(self._patience(now, limit, watch)):
-                if fd in self._sinks:
-                    self._read(fd)
-                elif fd == self._stdin:
-                    self._write()
-                elif fd == wake:
+            for fd, _ in self._wires.poll.poll(self._patience(now, limit, watch)):
+                if self._wires.serve(fd):
+                    continue
+                if fd == wake:
                     self._obey(child)
                 elif fd == watch:
                     noticed = True
@@ -182,7 +133,7 @@ class Pump:
             if self._ended_at is None and (noticed or watch < 0 or self._ending) and child.has_ended():
                 self._see_end()
                 if watch >= 0:
-                    self._poll.unregister(watch)
+                    self._wires.poll.unregister(watch)
             if self._ended_at is not None and self._quiet(child, now):
                 return
             if limit is not None and now >= limit and self._ended_at is None and not self._ending:
@@ -197,7 +148,7 @@ class Pump:
     def _patience(self, now: float, limit: float | None, watch: int) -> float | None:
         """Milliseconds that the poll may sleep; ``None`` for ever."""
         if self._ended_at is not None and not self._ending:
-            if not self._sinks:
+            if not self._wires.open:
                 return 0
             until = self._ended_at + DRAIN
         else:
@@ -222,36 +173,7 @@ class Pump:
                 return False
             self._survivors = child.kill()  # looks until it is sure
             return True
-        return not self._sinks or now >= self._ended_at + DRAIN or self._survivors > 0
-
-    def _read(self, fd: int) -> None:
-        try:
-            data = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return
-        if data:
-            if len(data) >= _PIPE_USUAL and processes.LINUX and fd not in self._widened:
-                # only for those who fill one: a wide pipe costs as much as a twentieth of a short run
-                self._widened.add(fd)
-                with contextlib.suppress(OSError):  # the user's share of pipe memory is used up: it works narrow, too
-                    fcntl.fcntl(fd, _F_SETPIPE_SZ, _PIPE_BYTES)
-            self._sinks[fd].write(data)
-            return
-        self._poll.unregister(fd)
-        self._sinks.pop(fd).close()
-        os.close(fd)
-
-    def _write(self) -> None:
-        try:
-            self._unsent = self._unsent[os.write(self._stdin, self._unsent[:65536]) :] if self._unsent else self._unsent
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # it ended, or closed its input, without reading all: that is its right
-            self._unsent = memoryview(b"")
-        if not self._unsent:
-            self._poll.unregister(self._stdin)
-            os.close(self._stdin)
-            self._stdin = -1
+        return not self._wires.open or now >= self._ended_at + DRAIN or self._survivors > 0
 
     # -- ending
 
@@ -260,7 +182,7 @@ class Pump:
         assert orders is not None
         now = time.monotonic()
         for signum in orders.take():
-            if signum in _ENDING or signum == signal.SIGKILL:
+            if signum in ENDING:
                 self._end(child, signum, now)
             else:
                 child.send(signum)
@@ -283,7 +205,7 @@ class Pump:
         """The command has ended: deal with what it left, then say how it went."""
         assert self._ended_at is not None
         ended_at = self._ended_at
-        held = bool(self._sinks)
+        held = self._wires.open
         code: int
         usage: Usage | None
         if self._survivors and not child.has_ended():
@@ -292,14 +214,14 @@ class Pump:
             code, usage = child.reap()
         left = 0
         survivors = self._survivors
-        if not self._ending or self._sinks:
+        if not self._ending or self._wires.open:
             # a long run may have seen the pids begin anew, and the cheap look counts on their order
             left = child.others(thorough=held or self._ending or ended_at - self.started > _CHEAP)
             if left and self._launch.left_running == "kill":
                 survivors += self._clear(child)
             elif left:
                 child.leave()
-        self._drain()
+        self._wires.drain()
         ended: Ended = "exited"
         signal_of: str | None = None
         if code < 0:
@@ -335,16 +257,6 @@ class Pump:
             if child.others(thorough=True) == 0:
                 break
         return child.kill()  # also when nobody seems to be left: it looks until it is sure
-
-    def _drain(self) -> None:
-        """Take what is still in the pipes, without waiting for anybody."""
-        for fd, sink in list(self._sinks.items()):
-            budget = _PIPE_BYTES * 2  # a survivor may write on for ever
-            with contextlib.suppress(BlockingIOError):
-                while budget > 0 and (data := os.read(fd, _CHUNK)):
-                    sink.write(data)
-                    budget -= len(data)
-            sink.close()
 
 
 def run(launch: Launch, controls: Controls) -> Outcome:

@@ -6,13 +6,14 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from veil.host import processes
+from veil.host import prctl, processes
 from veil.host.children import KILL_WAIT, CannotStart, end_carriers
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
@@ -30,7 +31,7 @@ class SupervisedChild:
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
         try:
-            with processes.fixed_addresses(launch.fixed_addresses):
+            with prctl.fixed_addresses(launch.fixed_addresses):
                 self._supervisor = self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)
         except BaseException:
             self._control.close()
@@ -115,21 +116,36 @@ class SupervisedChild:
             poll = select.poll()
             poll.register(self._control, select.POLLIN)
             if poll.poll(0):
-                self._answer("status")
+                self._end_of_command()
         return self._ending is not None
+
+    def _end_of_command(self) -> None:
+        try:
+            self._answer("status")
+        except VeilError:
+            # the command ended its own supervisor, whose death takes the command along (and had it ended before, that
+            # would have been told before)
+            self._ending = (-signal.SIGKILL, None)
 
     def reap(self) -> tuple[int, Usage | None]:
         if self._ending is None:
-            self._answer("status")
+            self._end_of_command()
         assert self._ending is not None
         return self._ending
 
     def others(self, *, thorough: bool) -> int:
-        self._order({"count": True})
-        return int(self._answer("others")["others"])
+        try:
+            self._order({"count": True})
+            return int(self._answer("others")["others"])
+        except VeilError:
+            return len(processes.carriers(self._tag)) if self._tag else 0
 
     def send(self, signum: int) -> None:
-        self._order({"send": signum})
+        try:
+            self._order({"send": signum})
+        except VeilError:
+            for process in processes.carriers(self._tag) if self._tag else ():
+                processes.send(process, signum)
 
     def kill(self) -> int:
         try:
