@@ -94,9 +94,20 @@ def write_whole(path: Path, data: bytes) -> bool:
 
 
 def stale_cassettes(owned: Iterable[Path]) -> list[Path]:
-    """Recordings that lie beside ``owned`` ones and are not among them."""
+    """Recordings that lie beside ``owned`` ones and are not among them. One that stands alone is a test, not stale."""
     kept = set(owned)
     found: set[Path] = set()
     for folder in {path.parent for path in kept}:
         found.update(path for path in folder.glob(f"*{SUFFIX}") if path not in kept and path.is_file())
-    return sorted(found)
+    return sorted(path for path in found if not _may_stand_alone(path))
+
+
+def _may_stand_alone(path: Path) -> bool:
+    """Whether it names a workspace of its own; also when that cannot be read."""
+    from veil import VeilError
+
+    try:
+        cassette = read_cassette(path, str(path))
+    except VeilError:
+        return True
+    return cassette is not None and cassette.header.workspace.kind != "given"

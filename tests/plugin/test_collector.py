@@ -574,6 +574,19 @@ def test_beside_python_tests_of_the_same_session(suite: Path, slot: Slot) -> Non
     assert outcomes(pytest_run(suite, "--veil-mode=verify")) == {"passed": 2}
 
 
+def test_recordings_that_stand_alone_are_never_stale(suite: Path, slot: Slot) -> None:
+    recorded(suite / "alone.veil.txtar", slot)
+    recorded(suite / "ignored.veil.txtar", slot)
+    (suite / "conftest.py").write_text("collect_ignore = ['ignored.veil.txtar', 'mine.veil.txtar']\n")
+    # the marker puts the recording of this test beside them
+    (suite / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.veil(cassette='mine.veil.txtar')\ndef test_it(veil_run):\n    veil_run('true')\n"
+    )
+    done = pytest_run(suite, "--veil-mode=record", "--veil-report=report.json")
+    assert json.loads((suite / "report.json").read_text())["pruning"]["judged"] is True, done.stdout
+    assert lines(suite) == ["alone.veil.txtar", "ignored.veil.txtar", "mine.veil.txtar"]
+
+
 def test_marks_from_a_conftest_choose_the_mode(suite: Path, slot: Slot) -> None:
     recorded(suite / NAME, slot)
     (suite / "conftest.py").write_text(
