@@ -1,0 +1,3 @@
+"""The project's own tests are run by the evals, as commands; pytest is not to collect them."""
+
+collect_ignore = ["project"]
