@@ -1,8 +1,8 @@
 """An agent-eval suite in small: commands run in a real project, their results are asserted, and all of it is recorded.
 
-`pytest --veil-mode=record examples/evals` runs the commands and writes one cassette a test; `pytest --veil examples/evals`
-repeats them without starting a process; `--veil-mode=verify` runs them again and compares. What the commands print does
-not depend on the version of Python, git or make, so that the recordings can be verified on another machine.
+`pytest --veil-mode=record examples/evals` runs the commands and writes one cassette a test; `pytest --veil
+examples/evals` repeats them without starting a process; `--veil-mode=verify` runs them again and compares. What the
+commands print does not depend on the version of Python, git or make: the recordings can be verified on other machines.
 """
 
 from __future__ import annotations
