@@ -6,7 +6,8 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,13 +163,9 @@ class VeilSession:
             for more in self.config.hook.pytest_veil_scrub(config=self.config, nodeid=nodeid):
                 secrets += more or ()
 
-        def rekey(key: Key) -> Key:
-            found: Key | None = self.config.hook.pytest_veil_key(config=self.config, nodeid=nodeid, key=key)
-            return key if found is None else found
-
         shown = "" if path is None else self.shown(path)
         records = self.folder() / "records"
-        opening = Opening(nodeid, scope, settings, base, records, path, shown, tuple(secrets), rekey, slot)
+        opening = Opening(nodeid, scope, settings, base, records, path, shown, tuple(secrets), self._rekey(nodeid), slot)
         scene = opening.open()
         self._open.append(scene)
         return scene
@@ -228,18 +225,27 @@ class VeilSession:
     def _take(self, scene: Scene) -> Take:
         assert scene.recorder is not None
         then, now = machines(scene)
+        edit, done = self._edit(scene), scene.recorder.cassette(scene.header)
         return Take(
             file=scene.shown,
             recorded=scene.old,
-            fresh=scene.recorder.cassette(scene.header),
+            fresh=replace(done, steps=tuple(edit(step) for step in done.steps)),  # as a recording would have it
             rules=self.rules_for(scene.settings),
             nodeid=scene.nodeid,
             scope=scene.scope,
             runs=scene.settings.runs,
+            rekey=self._rekey(scene.nodeid),
             refused=tuple(scene.recorder.refused),
             machine_then=then,
             machine_now=now,
         )
+
+    def _rekey(self, nodeid: str) -> Callable[[Key], Key]:
+        def rekey(key: Key) -> Key:
+            found: Key | None = self.config.hook.pytest_veil_key(config=self.config, nodeid=nodeid, key=key)
+            return key if found is None else found
+
+        return rekey
 
     def _edit(self, scene: Scene) -> Any:
         def edit(step: Step) -> Step:
@@ -326,6 +332,7 @@ def _word(phases: dict[str, pytest.TestReport]) -> str:
 
 def _import_all() -> None:
     """Import now what tests would import later, perhaps while pyfakefs makes every module that it sees a fake one."""
-    from veil import api, taping, waiting  # noqa: F401 - imported for what they import
+    from pytest_veil import filling, looking, running  # noqa: F401 - imported for what they import
+    from veil import api, taping, waiting  # noqa: F401
 
     never_fake()
