@@ -165,7 +165,9 @@ class VeilSession:
 
         shown = "" if path is None else self.shown(path)
         records = self.folder() / "records"
-        opening = Opening(nodeid, scope, settings, base, records, path, shown, tuple(secrets), self._rekey(nodeid), slot)
+        opening = Opening(
+            nodeid, scope, settings, base, records, path, shown, tuple(secrets), self._rekey(nodeid), slot
+        )
         scene = opening.open()
         self._open.append(scene)
         return scene

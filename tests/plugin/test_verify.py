@@ -492,3 +492,54 @@ def test_good(wide, veil_run):
     assert done.text.count("wide ended") == 1
     assert (done.item("test_bad")["verdict"], done.item("test_good")["verdict"]) == ("error", "exact")
     assert "RuntimeError: my own fault" in done.item("test_bad")["why"]
+
+
+def test_hooks_change_keys_and_steps_for_verify_as_for_a_recording(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (project.root / "conftest.py").write_text("""
+import dataclasses
+
+def pytest_veil_key(config, nodeid, key):
+    return dataclasses.replace(key, command=key.command.split(" #")[0])
+
+def pytest_veil_record(config, nodeid, step):
+    return dataclasses.replace(step, files={}, notes={"by": "a hook"})
+""")
+    project.tests("""
+import os
+def test_it(veil_run):
+    veil_run("cat $WORLD/text # " + os.environ.get("WHICH", "one"))
+""")
+    project.given("text", "one\n")
+    project.recorded()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WHICH", "another")
+        assert project.pytest("replay").status == 0
+        assert project.pytest("verify").words("test_it") == ["exact"]
+
+
+def test_another_version_of_a_tool_is_the_environment(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.tests("""
+def test_uses(veil_run):
+    veil_run("mytool")
+
+def test_other(veil_run):
+    veil_run("cat $WORLD/text")
+""")
+
+    def install(version: int) -> None:
+        project.given("mytool", f"#!/bin/sh\necho version {version}\n")
+        (project.world / "mytool").chmod(0o755)
+        project.given("text", f"{version}\n")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(project.world), prepend=":")
+        install(1)
+        project.recorded("--veil-facts")
+        install(2)
+        done = project.pytest("verify")
+    assert done.words("test_uses") == ["environment"]
+    assert "mytool was mytool " in done.text
+    assert "recorded 'version 1\\n', now 'version 2\\n'" in done.text
+    assert done.words("test_other") == ["output-drift"]  # its own tools are what they were
