@@ -142,7 +142,7 @@ def test_born_later_sees_the_younger_ones_that_carry_the_tag(marker: Marker) -> 
 def test_a_subreaper_is_given_the_orphans_and_collects_them_alone() -> None:
     program = """
 import os, subprocess, sys, time
-from veil.host import processes
+from veil.host import prctl, processes
 assert prctl.become_subreaper()
 own = subprocess.Popen(["true"])
 subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 &"], check=True)
