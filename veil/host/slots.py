@@ -10,8 +10,8 @@ from pathlib import Path
 from veil.host.removing import claim, empty
 from veil.model.errors import Refused
 
-#: Names have one digit, so that every place has a path of the same length.
-_PLACES = 10
+#: Names have three digits, so that every place has a path of the same length; workers of large machines all find one.
+_PLACES = 1000
 
 
 class Slot:
@@ -43,7 +43,7 @@ class Slot:
 
 
 def take(place: str | None, name: str) -> Slot:
-    """The first free of the folders ``<place>/veil-<uid>/<name>-<digit>``.
+    """The first free of the folders ``<place>/veil-<uid>/<name>-<three digits>``.
 
     Args:
         place: a folder; where it cannot be used, or None, the one for temporary files.
@@ -55,7 +55,7 @@ def take(place: str | None, name: str) -> Slot:
     base = Path(os.path.realpath(above), f"veil-{os.geteuid()}")
     claim(base)
     for number in range(_PLACES):
-        path = base / f"{name}-{number}"
+        path = base / f"{name}-{number:03d}"
         descriptor = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
