@@ -33,9 +33,12 @@ def test_a_place_is_empty_and_comes_back_under_the_same_name(tmp_path: Path) -> 
 
 
 def test_the_place_of_a_dead_process_is_free(tmp_path: Path) -> None:
-    code = "import sys, os; from veil.host.slots import take; print(take(sys.argv[1], 'slot').path, flush=True); os._exit(9)"
+    code = "import sys, os; from veil.host.slots import take; print(take(sys.argv[1], 'slot').path, flush=True)"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], capture_output=True, text=True
+        [sys.executable, "-c", f"{code}; os._exit(9)", str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
     )
     with take(str(tmp_path), "slot") as slot:
         assert str(slot.path) == done.stdout.strip()

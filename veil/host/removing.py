@@ -25,7 +25,7 @@ def claim(base: Path) -> None:
     if base.stat().st_uid != os.geteuid():
         raise Refused(f"{base} belongs to another user", code="not_ours", path=str(base))
     if not (base / MARK).exists():
-        if any(os.scandir(base)):
+        if os.listdir(base):
             raise Refused(f"{base} holds files that veil did not put there", code="not_ours", path=str(base))
         (base / MARK).touch(mode=0o600)
 
