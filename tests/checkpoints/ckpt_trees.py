@@ -1,4 +1,4 @@
-"""Everything that a checkpoint promises to bring back, in one value that can be compared; and a process without powers."""
+"""All that a checkpoint promises to bring back, in one value that can be compared; and a process without powers."""
 
 from __future__ import annotations
 

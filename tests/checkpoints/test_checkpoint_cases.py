@@ -175,7 +175,7 @@ def test_ckpt_07_a_write_in_the_same_tick_is_seen(kept: Checkpoints, ws: Path) -
         file.write_text(f"{number:03}a")
         os.utime(file, (1_600_000_000, 1_600_000_000))
         kept.take(ws)
-        with open(file, "r+") as again:  # the same inode
+        with file.open("r+") as again:  # the same inode
             again.write(f"{number:03}b")
         os.utime(file, (1_600_000_000, 1_600_000_000))
         kept.restore(ws)

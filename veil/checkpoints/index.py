@@ -32,7 +32,8 @@ CREATE TABLE checkpoints (
 CREATE TABLE packs (n INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size INTEGER NOT NULL);
 CREATE TABLE blobs (id BLOB PRIMARY KEY, pack INTEGER, at INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE pending (
-    one INTEGER PRIMARY KEY CHECK (one = 1), target BLOB NOT NULL, before_id TEXT NOT NULL, staging TEXT NOT NULL);
+    one INTEGER PRIMARY KEY CHECK (one = 1), target BLOB NOT NULL, target_id TEXT NOT NULL,
+    before_id TEXT NOT NULL, staging TEXT NOT NULL);
 CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value TEXT NOT NULL);
 INSERT INTO epoch VALUES (1, hex(randomblob(8)));
 PRAGMA application_id = {APPLICATION_ID};
@@ -63,6 +64,7 @@ class Pending(NamedTuple):
     """A restore that has begun and not ended: what it was to make, the displaced state, its folder in the tree."""
 
     target: bytes
+    target_id: str
     before_id: str
     staging: str
 
@@ -73,7 +75,8 @@ def opened(path: Path, *, write: bool) -> Iterator[Index]:
     import sqlite3
 
     try:
-        name = f"file:{quote(bytes(path))}?mode={'rwc' if write else 'ro'}"
+        # for reading as well: what a process left that was killed while it wrote is first put right by the next one
+        name = f"file:{quote(bytes(path))}?mode={'rwc' if write else 'rw'}"
         connection = sqlite3.connect(name, uri=True, timeout=30.0, isolation_level=None)
         try:
             _recognise(connection, path, write=write)
@@ -124,11 +127,11 @@ class Index:
         manifest: Manifest,
         pack: tuple[str, int] | None,
         places: Iterable[Place],
-        restoring: tuple[bytes, str] | None = None,
+        restoring: tuple[bytes, str, str] | None = None,
     ) -> Checkpoint:
         """Keep a checkpoint and its new contents, all at once.
 
-        ``restoring``: target and staging folder of a restore for which it is the displaced state.
+        ``restoring``: manifest and id of the target, and the staging folder, of a restore that displaces it.
         """
         self._sql.execute("BEGIN IMMEDIATE")
         try:
@@ -142,7 +145,7 @@ class Index:
             name = f"ckpt{n}-{secrets.token_hex(4)}"
             self._sql.execute("UPDATE checkpoints SET id = ? WHERE n = ?", (name, n))
             if restoring is not None:
-                self.begin(Pending(restoring[0], name, restoring[1]))
+                self.begin(Pending(restoring[0], restoring[1], name, restoring[2]))
             self._sql.execute("COMMIT")
         except BaseException:
             if self._sql.in_transaction:
@@ -212,11 +215,11 @@ class Index:
     # a restore under way
 
     def pending(self) -> Pending | None:
-        found = self._sql.execute("SELECT target, before_id, staging FROM pending").fetchone()
+        found = self._sql.execute("SELECT target, target_id, before_id, staging FROM pending").fetchone()
         return None if found is None else Pending(*found)
 
     def begin(self, pending: Pending) -> None:
-        self._sql.execute("INSERT OR REPLACE INTO pending VALUES (1, ?, ?, ?)", pending)
+        self._sql.execute("INSERT OR REPLACE INTO pending VALUES (1, ?, ?, ?, ?)", pending)
 
     def end(self) -> None:
         self._sql.execute("DELETE FROM pending")

@@ -41,10 +41,11 @@ def restore(project: Project, at: Opened, own: Own, source: Opened, row: Row) ->
         try:
             if pending is not None and _mixed(at, pending, taking.tree):
                 before_id = pending.before_id
-                at.index.begin(Pending(row.manifest, before_id, staging_name))
+                at.index.begin(Pending(row.manifest, row.checkpoint.id, before_id, staging_name))
             else:
                 pending = None
-                before_id = taking.keep(BEFORE_RESTORE.encode(), (row.manifest, staging_name)).id
+                begun = (row.manifest, row.checkpoint.id, staging_name)
+                before_id = taking.keep(BEFORE_RESTORE.encode(), begun).id
         finally:
             taking.close()
             _give_back(anchor)
@@ -86,7 +87,7 @@ def _the_one_begun(at: Opened, row: Row) -> Row:
     if pending is None or pending.before_id != row.checkpoint.id:
         return row
     for other in at.index.rows():
-        if other.checkpoint.label == BEFORE_RESTORE and other.manifest == pending.target:
+        if other.checkpoint.label == BEFORE_RESTORE and other.checkpoint.id == pending.target_id:
             return other
     return row
 

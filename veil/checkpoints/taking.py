@@ -32,7 +32,7 @@ class Taking:
             raise
         self.tree = Tree(self.picture.manifest, self._keeping.read)
 
-    def keep(self, label: bytes | None, restoring: tuple[bytes, str] | None = None) -> Checkpoint:
+    def keep(self, label: bytes | None, restoring: tuple[bytes, str, str] | None = None) -> Checkpoint:
         """Make it a checkpoint. ``restoring``: see ``Index.add``."""
         key = self._keeping.put(encode_manifest(self.picture.manifest))
         pack, places = self._keeping.finish()

@@ -1,0 +1,141 @@
+"""Whatever a tree was and whatever happened to it: a restore makes it exactly what it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ckpt_trees import snapshot
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from veil.checkpoints import Checkpoints
+
+NAMES = st.sampled_from(["a", "b", "c", "A", "\u00e9", "x y", "new\nline", "-rf", ".git", os.fsdecode(b"\xff")])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+CONTENT = st.one_of(st.binary(max_size=12), st.sampled_from([b"same", b"x" * 300_000, b"y" * 300_000]))
+MODES = st.sampled_from([0o644, 0o600, 0o755, 0o444, 0o700])
+TIMES = st.sampled_from([1, 1_600_000_000_000_000_001, 1_700_000_000_123_456_789])
+STEPS = st.one_of(
+    st.tuples(st.just("file"), PATHS, CONTENT),
+    st.tuples(st.just("folder"), PATHS),
+    st.tuples(st.just("link"), PATHS, st.sampled_from(["a", "..", "../../outside", "nowhere", "."])),
+    st.tuples(st.just("hard"), PATHS, PATHS),
+    st.tuples(st.just("remove"), PATHS),
+    st.tuples(st.just("move"), PATHS, PATHS),
+    st.tuples(st.just("write"), PATHS, CONTENT),
+    st.tuples(st.just("mode"), PATHS, MODES),
+    st.tuples(st.just("time"), PATHS, TIMES),
+    st.tuples(st.just("fifo"), PATHS),
+)
+
+
+def do(root: Path, step: tuple[object, ...]) -> None:
+    """Do it, or leave it when it cannot be done. Whatever is in the way of something new goes first."""
+    kind, path, *rest = step
+    at = root / str(path)
+    try:
+        # a step through a link would leave the tree
+        if at.parent.resolve() != at.parent or not at.parent.is_dir():
+            return
+        ACTIONS[str(kind)](root, at, *rest)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError, shutil.Error, OSError):
+        return
+
+
+def away(at: Path) -> None:
+    if at.is_dir() and not at.is_symlink():
+        shutil.rmtree(at)
+    elif os.path.lexists(at):
+        at.unlink()
+
+
+def new(make: Callable[..., object]) -> Callable[..., None]:
+    def action(root: Path, at: Path, *rest: object) -> None:
+        away(at)
+        make(at, *rest)
+
+    return action
+
+
+def hard(root: Path, at: Path, other: str) -> None:
+    target = root / other
+    if stat.S_ISREG(os.lstat(target).st_mode) and target.parent.resolve() == target.parent and target != at:
+        away(at)
+        os.link(target, at)
+
+
+def move(root: Path, at: Path, other: str) -> None:
+    target = root / other
+    if target.parent.resolve() == target.parent:
+        os.rename(at, target)
+
+
+def write(root: Path, at: Path, content: bytes) -> None:
+    """Into the same inode, with the time of before."""
+    found = os.lstat(at)
+    if stat.S_ISREG(found.st_mode):
+        with at.open("r+b") as file:
+            file.truncate()
+            file.write(content)
+        os.utime(at, ns=(1, found.st_mtime_ns))
+
+
+def mode(root: Path, at: Path, bits: int) -> None:
+    if not at.is_symlink():
+        at.chmod(bits | (0o700 if at.is_dir() else 0))
+
+
+ACTIONS: dict[str, Callable[..., None]] = {
+    "file": new(lambda at, content: at.write_bytes(content)),
+    "folder": new(lambda at: at.mkdir()),
+    "link": new(lambda at, target: at.symlink_to(target)),
+    "fifo": new(lambda at: os.mkfifo(at)),
+    "hard": hard,
+    "remove": lambda root, at: away(at),
+    "move": move,
+    "write": write,
+    "mode": mode,
+    "time": lambda root, at, ns: os.utime(at, ns=(1, ns), follow_symlinks=False),
+}
+
+START = [("folder", "a"), ("folder", "b"), ("folder", "a/b"), ("file", "a/a", b"same"), ("file", "c", b"c")]
+
+
+@settings(
+    max_examples=int(os.environ.get("VEIL_TEST_EXAMPLES", "20")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.lists(STEPS, max_size=12), st.lists(STEPS, max_size=12), st.lists(STEPS, max_size=6))
+def test_restore_equals_the_checkpoint(
+    first: list[tuple[object, ...]], second: list[tuple[object, ...]], third: list[tuple[object, ...]]
+) -> None:
+    base = Path(os.path.realpath(tempfile.mkdtemp(prefix="veil-checkpoints-")))
+    try:
+        root, outside = base / "ws", base / "outside"
+        root.mkdir()
+        outside.mkdir()
+        (outside / "a").write_text("precious")
+        kept = Checkpoints(base / "state")
+        states = []
+        for number, steps in enumerate(([*START, *first], second, third)):
+            for step in steps:
+                do(root, step)
+            states.append(snapshot(root))
+            kept.take(root, str(number))
+            assert snapshot(root) == states[-1]
+        untouched = snapshot(outside)
+        for number in (0, 2, 1):
+            kept.restore(root, str(number))
+            assert snapshot(root) == states[number]
+            assert kept.diff(root, str(number)) == []
+        kept.restore(root, "before-restore")
+        assert snapshot(root) == states[2]
+        assert snapshot(outside) == untouched
+    finally:
+        shutil.rmtree(base)
