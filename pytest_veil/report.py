@@ -19,6 +19,8 @@ from pytest_veil.outcomes import ACTIVE, OUTCOMES, PRUNING, Active, ItemOutcome
 FORMAT = 1
 #: Verdicts of tests about which nothing can be said: with one of them the exit status is not 0.
 UNJUDGED = ("error", "not-run")
+#: Options of pytest with which tests are collected and not run.
+_NOTHING_RUNS = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtures_per_test")
 #: Attribute of a report of a teardown: JSON in ASCII, because only plain values cross between processes.
 _CARRIED = "veil_outcomes"
 
@@ -94,7 +96,7 @@ class Gathered:
         self._crashed: dict[str, str] = {}
         self._said: dict[str, ItemOutcome] = {}
         self._shared: dict[tuple[str, str | None], ItemOutcome] = {}
-        self._judging = not any(config.getoption(name, False) for name in ("collectonly", "setuponly", "setupplan"))
+        self._judging = not any(config.getoption(name, False) for name in _NOTHING_RUNS)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._collected.update((item.nodeid, None) for item in session.items)

@@ -132,12 +132,9 @@ class _Pairing:
         left = [at for at in range(len(recorded.steps)) if at not in found]
         for refusal in take.refused:
             place = next((n for n in left if _words(recorded.steps[n]) == refusal.command), None)
-            if place is not None:
+            if place is not None:  # else it did nothing now, and had nothing to leave behind when it was recorded
                 left.remove(place)
                 refused[place] = refusal.message
-            else:
-                shown = refusal.command if isinstance(refusal.command, str) else shlex.join(refusal.command)
-                extras.append((last, f"{shown} (refused: {refusal.message})"))
         return cls(found, refused, tuple(extras))
 
 
