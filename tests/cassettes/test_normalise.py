@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veil.cassettes.families import standard
-from veil.cassettes.normalise import Context, Normaliser, Registry, erased, normalise, numbered
+from veil.cassettes.families import normalise, standard
+from veil.cassettes.normalise import Context, Normaliser, Registry, erased, numbered
 from veil.model.errors import BadInput
 
 A, B = "0b0a51c1-6a4b-4ba1-9d2a-0ff6b9b65d1f", "7e57d004-2b97-4e7a-b45f-5387367791cd"

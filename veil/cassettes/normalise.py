@@ -123,17 +123,6 @@ class Registry:
         return Normalised(text, tuple(e.name for e in fired), tuple(e.name for e in fired if e.erases))
 
 
-def normalise(
-    text: bytes, names: Iterable[str] | None, context: Context, registry: Registry | None = None
-) -> Normalised:
-    """``text`` after the named normalisers of ``registry`` (the standard one by default; all of them for None)."""
-    if registry is None:
-        from veil.cassettes.families import standard
-
-        registry = standard()
-    return registry.normalise(text, names, context)
-
-
 def numbered(name: str, version: int, about: str, word: str, pattern: bytes) -> Normaliser:
     """A normaliser that numbers what the group ``value`` of ``pattern`` (multi-line) matches."""
     compiled = re.compile(pattern, re.MULTILINE)
