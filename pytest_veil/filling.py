@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_veil.real_disk import real_disk
 from veil import BadInput
 
+#: Relative name, permission bits and content of an entry: text is the target of a link, None a folder.
+Entry = tuple[str, int, "bytes | str | None"]
+
 
 def copy_in(root: Path, paths: Sequence[Path | str], into: str) -> None:
-    """See ``VeilRun.copy_in``. Reads through whatever ``os`` and ``open`` are now, writes to the real disk."""
+    """See ``VeilRun.copy_in``. Reads from whatever disk the test sees, writes to the real one."""
     place = os.path.normpath(os.path.join(root, into))
     if place != str(root) and not place.startswith(f"{root}{os.sep}"):
         raise BadInput("into", into, "a folder in the workspace")
-    entries = [entry for path in paths for entry in _read(os.path.abspath(os.fspath(path)))]
+    entries = [entry for path in paths for entry in _read(os.path.abspath(path))]
     with real_disk():
         for name, mode, content in entries:
             _write(os.path.join(place, name), mode, content)
 
 
-def _read(top: str) -> Iterator[tuple[str, int, bytes | str | None]]:
-    """Relative name, permission bits and content of everything at and below a path: text is the target of a link."""
+def _read(top: str) -> Iterator[Entry]:
+    """Everything at and below a path."""
+    # while pyfakefs is at work an import gives the fake modules, and the names above are the real ones
+    import io
+    import os
+    import stat
+
     if not os.path.lexists(top):
         raise BadInput("paths", top, "files and folders that are there")
     above = os.path.dirname(top)
@@ -38,7 +45,7 @@ def _read(top: str) -> Iterator[tuple[str, int, bytes | str | None]]:
             yield name, mode, None
             stack += sorted((os.path.join(path, inner) for inner in os.listdir(path)), reverse=True)
         elif stat.S_ISREG(found.st_mode):
-            with open(path, "rb") as file:  # noqa: PTH123 - pyfakefs changes this name and not the methods of old paths
+            with io.open(path, "rb") as file:  # noqa: UP020 - the name open is the real one
                 yield name, mode, file.read()
 
 

@@ -112,8 +112,9 @@ def said_in_ini(config: pytest.Config) -> dict[str, Any]:
     for option in OPTIONS:
         try:
             value = config.getini(option.name)
-        except (TypeError, ValueError) as error:
-            raise pytest.UsageError(f"{option.name}: {error}") from None
+        except (TypeError, ValueError, pytest.UsageError) as error:
+            told = str(error)
+            raise pytest.UsageError(told if option.name in told else f"{option.name}: {told}") from None
         if value is not None and value != "" and value != []:
             found[option.name] = value
     return found

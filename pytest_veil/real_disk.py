@@ -34,13 +34,14 @@ def real_disk() -> Iterator[None]:
 
 
 def never_fake() -> None:
-    """Tell pyfakefs, when it is there, to leave the modules of veil as they are.
+    """Tell pyfakefs, when it is there, to leave the modules of veil that are imported by now as they are.
 
-    A background run goes on in threads while the test is back on the fake disk.
+    A background run goes on in threads while the test is back on the fake disk. Modules and not names of modules: for
+    those it would look at the stack in every call of the fake disk, whoever makes it.
     """
     faking = sys.modules.get("pyfakefs.fake_filesystem_unittest")
     if faking is not None:
-        faking.Patcher.SKIPNAMES.update(name for name in sys.modules if _ours(name))
+        faking.Patcher.SKIPMODULES.update(module for name, module in list(sys.modules.items()) if _ours(name))
 
 
 def _ours(name: str) -> bool:

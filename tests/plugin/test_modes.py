@@ -1,0 +1,402 @@
+"""What each mode does: what runs, what is answered, what is written, and what fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from sessions import Suite, suite
+
+__all__ = ["suite"]
+
+#: A command outside of any workspace leaves a line in a file of ours for each time that it really ran.
+COUNTED = """
+    import os
+
+    RAN = os.environ["RAN"]
+
+    def test_a(veil_run):
+        assert veil_run(f"echo a >> {RAN}; echo a").stdout == "a\\n"
+
+    def test_b(veil_run):
+        assert veil_run(f"echo b >> {RAN}; echo b").stdout == "b\\n"
+"""
+
+
+@pytest.fixture
+def ran(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What really ran, a line each."""
+    path = tmp_path_factory.mktemp("ran") / "ran.txt"
+    path.touch()
+    monkeypatch.setenv("RAN", str(path))
+    return path
+
+
+def _took(ran: Path) -> str:
+    """What ran since the last look."""
+    found = "".join(sorted(ran.read_text().split()))
+    ran.write_text("")
+    return found
+
+
+def test_what_runs_in_which_mode(suite: Suite, ran: Path) -> None:
+    suite.write("test_it.py", COUNTED)
+    suite.run().assert_outcomes(passed=2)
+    assert _took(ran) == "ab"
+    assert suite.cassettes() == {}
+    suite.run("--veil-mode=live").assert_outcomes(passed=2)
+    assert _took(ran) == "ab"
+    assert suite.cassettes() == {}
+    suite.run("--veil").assert_outcomes(failed=2)  # nothing is recorded, and nothing runs
+    assert _took(ran) == ""
+    suite.run("--veil-mode=record", "-k", "test_a").assert_outcomes(passed=1, deselected=1)
+    assert _took(ran) == "a"
+    assert list(suite.cassettes()) == ["test_it.test_a.veil.txtar"]
+    suite.run("--veil-mode=record-missing").assert_outcomes(passed=2)
+    assert _took(ran) == "b"
+    suite.run("--veil").assert_outcomes(passed=2)
+    assert _took(ran) == ""
+    for mode in ("record", "refresh", "verify"):
+        suite.run(f"--veil-mode={mode}").assert_outcomes(passed=2)
+        assert _took(ran) == "ab"
+
+
+def test_a_miss_fails_past_every_except_and_runs_nothing(suite: Suite, ran: Path) -> None:
+    suite.write("test_it.py", COUNTED)
+    suite.run("--veil-mode=record").assert_outcomes(passed=2)
+    _took(ran)
+    suite.write(
+        "test_it.py",
+        COUNTED.replace("echo a >>", "echo A >>").replace(
+            'assert veil_run(f"echo b', 'veil_run(f"echo b >> {RAN}; echo b")\n        assert veil_run(f"echo b'
+        )
+        + """
+    def test_swallowed(veil_run):
+        try:
+            veil_run("echo anything")
+        except Exception:
+            pass
+
+    def test_swallowed_for_good(veil_run):
+        try:
+            veil_run("echo anything")
+        except BaseException:
+            pass
+        """,
+    )
+    result = suite.run("--veil")
+    result.assert_outcomes(failed=3, passed=1, errors=1)
+    assert _took(ran) == ""
+    shown = result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [
+            "*cassettes/test_it.test_a.veil.txtar: never recorded: echo A*",
+            "*nearest is step 1; it differs in",
+            "*command: asked 'echo A*recorded 'echo a*",
+            "*nothing was run; unused steps: 1",
+            "*test_it.test_b.veil.txtar: already used: it was recorded 1x and asked for once more*",
+            "*no cassette file: echo anything*",
+        ]
+    )
+    assert "(the test went on and passed, but nothing had answered)" in shown
+    # the line of the test, and nothing of what is behind the fixture
+    assert "> " in shown
+    assert not re.search(r"^(\S*/)?(veil|pytest_veil)/\S+\.py:\d+", shown, re.MULTILINE)
+
+
+def test_a_recording_of_another_profile_says_so(suite: Suite) -> None:
+    suite.write("test_it.py", "def test_it(veil_run):\n    veil_run('echo x', env={'A': veil_run.mode})\n")
+    suite.run("--veil-mode=record", "--veil-env=inherit").assert_outcomes(passed=1)
+    result = suite.run("--veil")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*recorded under another version: profile inherit 1, now deterministic 1*"])
+
+
+def test_only_a_test_that_passed_is_written(suite: Suite) -> None:
+    good = 'def test_it(veil_run):\n    assert veil_run("echo 1").ok\n'
+    bad = 'def test_it(veil_run):\n    assert veil_run("echo 2").ok\n    assert False\n'
+    suite.write("test_it.py", good)
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    recorded = suite.cassettes()
+    suite.write("test_it.py", bad)
+    for mode in ("record", "refresh"):
+        suite.run(f"--veil-mode={mode}").assert_outcomes(failed=1)
+        assert suite.cassettes() == recorded
+    torn = "import pytest\n@pytest.fixture\ndef torn(veil_run):\n    yield\n    assert 0\n"
+    suite.write("test_it.py", f'{torn}def test_it(veil_run, torn):\n    veil_run("echo 3")\n')
+    suite.run("--veil-mode=record").assert_outcomes(passed=1, errors=1)  # its own teardown failed
+    assert suite.cassettes() == recorded
+    suite.write("test_it.py", f'{torn}def test_it(torn, veil_run):\n    veil_run("echo 3")\n    pytest.skip("no")\n')
+    suite.run("--veil-mode=record").assert_outcomes(skipped=1, errors=1)
+    suite.write(
+        "test_it.py", 'import pytest\n@pytest.mark.xfail\ndef test_it(veil_run):\n    assert veil_run("false").ok\n'
+    )
+    suite.run("--veil-mode=record").assert_outcomes(xfailed=1)
+    assert suite.cassettes() == recorded
+    suite.write("test_it.py", bad)
+    kept = suite.run("--veil-mode=record", "--veil-keep-failed")
+    kept.assert_outcomes(failed=1)
+    assert b"echo 2" in suite.cassettes()["test_it.test_it.veil.txtar"]
+    place = re.search(r"^workspace: (.+)$", kept.stdout.str(), re.MULTILINE)
+    assert place is not None
+    assert Path(place[1]).is_dir()
+
+
+def test_a_test_that_runs_nothing_any_more_has_no_recording(suite: Suite) -> None:
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 1")\n')
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    suite.write("test_it.py", "def test_it(veil_run):\n    pass\n")
+    suite.run("--veil").assert_outcomes(passed=1)
+    suite.run("--veil", "--veil-unused=error").assert_outcomes(passed=1, errors=1)
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    assert suite.cassettes() == {}
+    suite.run("--veil").assert_outcomes(passed=1)
+
+
+def test_unused_steps(suite: Suite) -> None:
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 1")\n    veil_run("echo 2")\n')
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 1")\n')
+    told = suite.run("--veil")
+    told.assert_outcomes(passed=1)
+    told.stdout.fnmatch_lines(["unused steps:", "  test_it.py::test_it: 2"])
+    failed = suite.run("--veil", "--veil-unused=error")
+    failed.assert_outcomes(passed=1, errors=1)
+    failed.stdout.fnmatch_lines(["*test_it.test_it.veil.txtar: 1 recorded step* not asked for:", "*2: echo 2"])
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 2")\n    veil_run("echo 1")\n')
+    suite.run("--veil", "--veil-unused=error").assert_outcomes(passed=1)  # order is the test's business
+
+
+def test_refresh_rewrites_only_what_behaves_differently(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(
+        "test_it.py",
+        """
+        def test_it(veil_run):
+            veil_run("date -u +%Y-%m-%dT%H:%M:%S.%NZ")
+            veil_run("cat $FILE")
+        """,
+    )
+    said = suite.write("said.txt", "one\n")
+    monkeypatch.setenv("FILE", str(said))
+    options = ("-o", "veil_pass_env=FILE")
+    suite.run("--veil-mode=record", *options).assert_outcomes(passed=1)
+    before = suite.cassettes()
+    suite.run("--veil-mode=refresh", *options).assert_outcomes(passed=1)
+    assert suite.cassettes() == before  # another time, the same behaviour
+    said.write_text("two\n")
+    result = suite.run("--veil-mode=refresh", *options)
+    result.stdout.fnmatch_lines(["2 steps: *1 recorded*"])
+    old, new = (tape["test_it.test_it.veil.txtar"].splitlines() for tape in (before, suite.cassettes()))
+    changed = [(one, two) for one, two in zip(old, new, strict=True) if one != two]
+    assert (b"one", b"two") in changed
+    assert len(changed) == 2  # the word itself, and the digest of the stream
+
+
+def test_refresh_never_leaves_a_mixture_that_cannot_be_replayed(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.write(
+        "test_it.py",
+        """
+        def test_it(veil_run):
+            veil_run("date -u +%Y-%m-%dT%H:%M:%S.%NZ > time")
+            veil_run("cat time >> all; echo $WORD >> time")
+        """,
+    )
+    for word in ("one", "two"):
+        monkeypatch.setenv("WORD", word)
+        suite.run("--veil-mode=refresh", "-o", "veil_pass_env=WORD").assert_outcomes(passed=1)
+        suite.run("--veil", "--veil-unused=error").assert_outcomes(passed=1)
+
+
+def test_drift(suite: Suite) -> None:
+    body = """
+        def test_it(veil_run):
+            (veil_run.root / "f").write_text({text!r})
+            veil_run("echo more >> f")
+            assert (veil_run.root / "f").read_text() == {end!r}
+    """
+    suite.write("test_it.py", body.format(text="one\n", end="one\nmore\n"))
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    suite.write("test_it.py", body.format(text="two\n", end="one\nmore\n"))
+    error = suite.run("--veil")
+    error.assert_outcomes(failed=1)
+    error.stdout.fnmatch_lines(["*state of f: asked*recorded*"])
+    suite.run("--veil", "--veil-on-drift=apply").assert_outcomes(passed=1)
+    suite.write("test_it.py", body.format(text="two\n", end="two\n"))
+    suite.run("--veil", "--veil-on-drift=ignore").assert_outcomes(passed=1)
+
+
+WATCHED = """
+    import os
+    import sys
+
+    STARTED = []
+
+    def watch(event, arguments):
+        if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"):
+            STARTED.append((event, arguments))
+
+    sys.addaudithook(watch)
+
+    def pytest_unconfigure(config):
+        with open("started.txt", "w") as file:
+            file.write(str(len(STARTED)))
+"""
+STEPS = """
+    import asyncio
+
+    def test_it(veil_run, veil_arun, expect):
+        expect(veil_run("my-tool > f; ls f", expect={"file_exists": "f"})).ok().file("f").exists()
+        asyncio.run(veil_arun("my-tool"))
+        with veil_run.start("my-tool; sleep 100") as handle:
+            handle.wait_for(pattern="made")
+        veil_run("git init -q .")
+"""
+
+
+@pytest.mark.needs("git")
+def test_a_replay_starts_no_process(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = suite.write("bin/my-tool", "#!/bin/sh\necho made\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
+    suite.write("conftest.py", WATCHED)
+    suite.write("test_it.py", STEPS)
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    assert int((suite.path / "started.txt").read_text()) > 0  # the watch sees what there is to see
+    tool.unlink()
+    suite.run("--veil").assert_outcomes(passed=1)
+    assert (suite.path / "started.txt").read_text() == "0"
+
+
+@pytest.mark.needs("strace")
+def test_a_replay_makes_no_system_call_that_starts_a_process(suite: Suite, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    suite.write("test_it.py", 'def test_it(veil_run):\n    assert veil_run("echo 1").stdout == "1\\n"\n')
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    log = tmp_path / "calls"
+    command = ["strace", "-f", "-o", log, "-e", "trace=execve,fork,vfork,clone,clone3", sys.executable, "-m", "pytest"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--veil"], cwd=suite.path, capture_output=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout
+    calls = [line for line in log.read_text().splitlines() if re.search(r"\b(execve|v?fork|clone3?)\(", line)]
+    assert len([line for line in calls if "CLONE_THREAD" not in line]) == 1  # that of strace for Python itself
+
+
+def test_the_same_command_with_other_answers_replays_in_order(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case rr-01."""
+    suite.write(
+        "test_it.py",
+        """
+        import os
+        TIMES = int(os.environ["TIMES"])
+
+        def test_it(veil_run):
+            count = "cat n 2>/dev/null; echo $(( $(cat n 2>/dev/null || echo 0) + 1 )) > n"
+            seen = [veil_run(count) for _ in range(TIMES)]
+            assert [run.stdout for run in seen] == ["", "1\\n", "2\\n"][:TIMES]
+        """,
+    )
+    monkeypatch.setenv("TIMES", "2")
+    suite.run("--veil-mode=record").assert_outcomes(passed=1)
+    suite.run("--veil").assert_outcomes(passed=1)
+    monkeypatch.setenv("TIMES", "3")
+    suite.run("--veil").assert_outcomes(failed=1)
+
+
+def test_secrets_stand_nowhere(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "the-quick-brown-secret"
+    monkeypatch.setenv("SERVICE_API_TOKEN", secret)
+    suite.write("pytest.ini", "[pytest]\nveil_secrets = of-the-ini-file-9\n")
+    suite.write(
+        "test_it.py",
+        """
+        import os
+        SECRET = os.environ["SERVICE_API_TOKEN"]
+
+        def test_passes(veil_run, expect):
+            run = veil_run(f"echo {SECRET}; echo {SECRET} >&2; echo {SECRET} > f; echo of-the-ini-file-9",
+                           expect={"stdout_contains": SECRET}, env={"X": SECRET}, stdin=SECRET)
+            assert run.assert_ok
+            veil_run(["printf", "%s", SECRET])
+            veil_run("for i in 1 2 3; do printf the-quick-; sleep 0.05; printf brown-secret; done")
+
+        def test_fails(veil_run, expect):
+            print("captured", SECRET)
+            expect(veil_run(f"echo {SECRET}")).stdout.contains(f"not {SECRET}")
+
+        def test_asserts(veil_run):
+            local = SECRET
+            assert veil_run(f"echo {SECRET}").stdout == f"other {SECRET}"
+        """,
+    )
+    for mode in ("record", "replay", "verify"):
+        result = suite.run(
+            f"--veil-mode={mode}", "--veil-report=out.json", "--junitxml=out.xml", "-l", "--veil-keep-failed"
+        )
+        result.assert_outcomes(passed=1, failed=2)
+        everything = [
+            *suite.cassettes().values(),
+            (suite.path / "out.json").read_bytes(),
+            (suite.path / "out.xml").read_bytes(),
+        ]
+        for text in (*everything, result.stdout.str().encode()):
+            assert secret.encode() not in text
+            assert b"of-the-ini-file-9" not in text
+        assert "[redacted]" in result.stdout.str()
+
+
+def test_what_other_plugins_may_say(suite: Suite) -> None:
+    suite.write(
+        "conftest.py",
+        """
+        import dataclasses
+        import pytest
+
+        def pytest_veil_scrub(config, nodeid):
+            assert nodeid == "test_it.py::test_it"
+            return ["of-another-plugin"]
+
+        def pytest_veil_key(config, nodeid, key):
+            if isinstance(key.command, str):
+                return dataclasses.replace(key, command=key.command.replace("--quick ", ""))
+
+        def pytest_veil_record(config, nodeid, step):
+            if step.text and "refuse" in step.text:
+                raise RuntimeError("not to be recorded")
+            return dataclasses.replace(step, notes={"seen": True})
+
+        def pytest_veil_normalisers(config):
+            from veil.taping import numbered
+            return [numbered("tickets", 1, "numbers of tickets", "ticket", rb"ticket-(?P<value>[0-9]+)")]
+
+        def pytest_veil_verdict(config, outcome):
+            print("verdict", outcome.nodeid, outcome.verdict)
+        """,
+    )
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo --quick of-another-plugin ticket-$$")\n')
+    suite.run("--veil-mode=record", "-s").stdout.fnmatch_lines(["*verdict test_it.py::test_it recorded"])
+    (tape,) = suite.cassettes().values()
+    assert b"of-another-plugin" not in tape
+    assert b'"seen": true' in tape
+    suite.run("--veil-mode=verify").stdout.fnmatch_lines(["1 recording: 1 normalised"])
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo of-another-plugin ticket-$$")\n')
+    suite.run("--veil").assert_outcomes(passed=1)
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo refuse")\n')
+    refused = suite.run("--veil-mode=record")
+    refused.assert_outcomes(passed=1, errors=1)
+    refused.stdout.fnmatch_lines(["*was not written: RuntimeError: not to be recorded*"])
+    assert list(suite.cassettes().values()) == [tape]
+
+
+def test_the_report_of_a_test_has_plain_values(suite: Suite) -> None:
+    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 1")\n')
+    suite.run("--veil-mode=record", "--junitxml=out.xml", "--veil-report=out.json").assert_outcomes(passed=1)
+    xml = (suite.path / "out.xml").read_text()
+    assert '<property name="veil_verdict" value="recorded"' in xml
+    assert '<property name="veil_cassette" value="cassettes/test_it.test_it.veil.txtar"' in xml
+    (item,) = json.loads((suite.path / "out.json").read_text())["items"]
+    assert item["steps"][0]["word"] == "recorded"
