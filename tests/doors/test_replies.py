@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,15 @@ def test_what_the_background_cannot_grant_is_refused_by_name(option: dict[str, o
     assert caught.value.code == "background_incompatible"
     assert caught.value.facts["options"] == list(option)
     assert not any("sleep 30" in name for name in os.listdir("."))
+
+
+def test_the_human_view_speaks_to_humans(here: Path) -> None:
+    """What tools are told (a hint in JSON, a pair of before and after) is told to people in words."""
+    subprocess.run(["git", "init", "-q"], check=True)
+    moved = "git -c user.name=a -c user.email=a@b commit -qm x --allow-empty; seq 100"
+    told = subprocess.run(
+        [sys.executable, "-m", "veil", "run", moved], capture_output=True, text=True, check=True
+    ).stdout
+    assert "head: none -> " in told
+    assert "sh_detail" not in told
+    assert "veil detail cmd1 --selector stdout" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -78,10 +79,19 @@ def report(result: Result, *, full: bool = False, interrupted: str | None = None
     yield from _verdict(result)
     for key, value in data.items():
         if key not in _TOLD:
-            yield "warn", f"{key}: {value if isinstance(value, str) else one_line(repr(value), 400)}"
-    for key in ("advice", "hint"):
-        if key in data:
-            yield "warn", f"{key}: {data[key]}"
+            yield "warn", f"{key}: {_said(value)}"
+    # the hint of the JSON view is for tools; what is hidden says in its place how to see it
+    if "advice" in data:
+        yield "warn", f"advice: {data['advice']}"
+
+
+def _said(value: Any) -> str:
+    """A note in one line: what moved as ``before -> after``, lists with commas."""
+    if isinstance(value, dict) and value.keys() == {"before", "after"}:
+        return f"{value['before'] or 'none'} -> {value['after'] or 'none'}"
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return one_line(value if isinstance(value, str) else json.dumps(value), 400)
 
 
 def _stream(data: dict[str, Any], name: str) -> Iterator[Line]:
