@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
@@ -39,6 +40,13 @@ def _pidfd() -> bool:
     return True
 
 
+def _pypi() -> bool:
+    """pip gets a small project of a pinned version from wherever it is told to look."""
+    with tempfile.TemporaryDirectory() as folder:
+        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps")
+        return _works(*pip, "--retries", "1", "--timeout", "20", "--dest", folder, "xmltodict==0.13.0")
+
+
 #: Capability: (probe, how to get it).
 CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     "bash": (lambda: _works("bash", "-c", ":"), "install bash"),
@@ -51,6 +59,7 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     "make": (lambda: _works("make", "--version"), "install make"),
     "node": (lambda: _works("node", "--version"), "install nodejs"),
     "pidfd": (_pidfd, "run on Linux 5.3 or newer"),
+    "pypi": (_pypi, "have pip, and let it reach PyPI"),
     "root": (lambda: os.geteuid() == 0, "run the tests as root"),
     "rsync": (lambda: _works("rsync", "--version"), "install rsync"),
     "strace": (lambda: _works("strace", "-o", "/dev/null", "true"), "install strace, and allow ptrace"),

@@ -31,8 +31,14 @@ def test_linux(): assert sys.platform == "linux"
 """
 
 
+def beside(pytester: pytest.Pytester) -> None:
+    """What the conftest imports from its own folder."""
+    pytester.makepyfile(marked=Path(__file__).with_name("marked.py").read_text(encoding="utf-8"))
+
+
 def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, strict: bool, body: str = TESTS) -> list[str]:
     """The outcomes and messages of an inner run, its machine lacking the capability ``never``."""
+    beside(pytester)
     conftest = Path(__file__).with_name("conftest.py").read_text(encoding="utf-8")
     pytester.makeconftest(conftest + '\nCAPABILITIES["never"] = (lambda: False, "wait for ever")\n')
     pytester.makepyfile(body)
@@ -72,8 +78,8 @@ def test_an_unknown_capability_is_a_usage_error(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, mark: str
 ) -> None:
     body = f"import pytest\n@pytest.mark.{mark}\ndef test_x(): pass\n"
-    conftest = Path(__file__).with_name("conftest.py").read_text(encoding="utf-8")
-    pytester.makeconftest(conftest)
+    beside(pytester)
+    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text(encoding="utf-8"))
     pytester.makepyfile(body)
     command = [sys.executable, "-m", "pytest", "-p", "no:asyncio"]
     done = subprocess.run(command, cwd=pytester.path, capture_output=True, text=True, timeout=120)
