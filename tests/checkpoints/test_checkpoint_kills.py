@@ -162,7 +162,6 @@ def test_a_killed_clearing_loses_nothing(tmp_path: Path, rng: random.Random) -> 
     kept = Checkpoints(state)
     for number in range(max(4, ROUNDS // 3)):
         fill(ws, f"w{number}", rng)
-        now = snapshot(ws)
         kept.take(ws, "gone")
         shutil.rmtree(ws / "d1", ignore_errors=True)
         rest = snapshot(ws)

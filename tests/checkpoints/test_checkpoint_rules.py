@@ -583,3 +583,55 @@ def test_owners_come_back(kept: Checkpoints, ws: Path) -> None:
     os.chown(ws / "f", 0, 0)
     kept.restore(ws)
     assert snapshot(ws) == before
+
+
+def test_a_folder_swapped_for_a_link_all_the_time_harms_nobody(kept: Checkpoints, ws: Path, tmp_path: Path) -> None:
+    """Somebody swaps a folder for a link to a place outside while restores are under way."""
+    outside = tmp_path / "outside"
+    for folder in (outside, ws / "d", ws / "d" / "e", outside / "e"):
+        folder.mkdir()
+    for number in range(20):
+        for folder in (ws / "d", ws / "d" / "e", outside, outside / "e"):
+            (folder / f"f{number}").write_text("precious" if folder.is_relative_to(outside) else "old")
+    kept.take(ws, "a")
+    untouched = snapshot(outside)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            try:
+                os.rename(ws / "d", tmp_path / "aside")
+                os.symlink(outside, ws / "d")
+                time.sleep(0.0005)
+                os.unlink(ws / "d")
+                os.rename(tmp_path / "aside", ws / "d")
+            except OSError:  # a restore was quicker
+                if os.path.lexists(tmp_path / "aside"):
+                    shutil.rmtree(tmp_path / "aside")
+            time.sleep(0.0005)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for round_ in range(15):
+            for number in range(20):
+                try:
+                    (ws / "d" / "e" / f"late{number}").write_text(str(round_)) if not (ws / "d").is_symlink() else None
+                except OSError:
+                    continue
+            try:
+                kept.restore(ws, "a")
+            except Refused as refusal:
+                assert refusal.code in ("changing", "not_restored", "unreadable")  # noqa: PT017
+    finally:
+        stop.set()
+        swapper.join()
+    for name in {*os.listdir(outside / "e")} - {f"f{number}" for number in range(20)}:
+        (outside / "e" / name).unlink()  # written by this test itself through the link
+    found = snapshot(outside)
+    assert {path: facts[-2:] for path, facts in found.items() if path.startswith(("f", "e/f"))} == {
+        path: facts[-2:] for path, facts in untouched.items() if path.startswith(("f", "e/f"))
+    }
+    kept.restore(ws, "a")
+    assert kept.diff(ws, "a") == []
+    assert (ws / "d" / "e" / "f3").read_text() == "old"

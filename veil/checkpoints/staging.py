@@ -61,7 +61,10 @@ class Staging:
             os.symlink(entry.content, name, dir_fd=self.fd)
             return self._dress_name(name, entry)
         if entry.letter == "p":
-            os.mkfifo(name, 0o600, dir_fd=self.fd)
+            if os.mkfifo in os.supports_dir_fd:
+                os.mkfifo(name, 0o600, dir_fd=self.fd)
+            else:  # macOS before 13: nobody else knows the name of the folder
+                os.mkfifo(os.path.join(self._anchor.root, self.name, name), 0o600)
             refused = self._dress_name(name, entry)
             set_mode(name, self.fd, entry.mode)
             return refused

@@ -61,12 +61,21 @@ def make_private(folder: Path) -> None:
         os.chmod(folder, 0o700)
 
 
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 class Pack:
     """A pack being written. ``add`` returns where a content stands; ``finish`` makes it safe against a power cut."""
 
     def __init__(self, folder: Path) -> None:
         self.name = secrets.token_hex(12)
         self.size = 0
+        self._folder = folder
         self._gathered: list[bytes] = []
         self._waiting = 0
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -89,6 +98,7 @@ class Pack:
         try:
             self._flush()
             os.fsync(self._handle)
+            _sync(self._folder)
         finally:
             self.close()
 
@@ -163,11 +173,9 @@ class Vault:
         """See that large contents kept since the last call are on the disk."""
         paths, self._unsynced = self._unsynced, []
         for path in paths:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            _sync(path)
+        if paths:
+            _sync(self.objects)
 
     def read(self, pack: str, offset: int, size: int) -> bytes:
         """Bytes out of a pack."""
