@@ -81,7 +81,7 @@ OPTIONS = (
 
 MARKER = (
     "veil(mode=..., runs=..., normalise=..., env=..., cassette=..., keep_failed=..., unused=..., on_drift=..., "
-    "facts=..., secrets=..., pass_env=...): options of the eval mode for one test"
+    "facts=..., secrets=..., pass_env=..., failure_lines=...): options of the eval mode for one test"
 )
 
 
