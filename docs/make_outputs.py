@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("running", "effects", "results"))]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("running", "effects", "results", "pytest"))]
 
 _PYTHON = re.compile(r"(<!-- run -->\n```python\n(?P<code>.*?)```\n\n```text\n)(?P<told>.*?)(?=```)", re.DOTALL)
 _SHELL = re.compile(r"(<!-- shell -->\n```console\n)(?P<told>.*?)(?=```)", re.DOTALL)
@@ -51,10 +51,12 @@ class Place:
         self.work = self.folder / "work"
         programs = self.work / ".venv" / "bin"
         programs.mkdir(parents=True)
-        script = programs / "veil"
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m veil "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("VEIL_", "GIT_"))}
+        for name, words in {"veil": " -m veil", "pytest": " -m pytest", "python": ""}.items():
+            script = programs / name
+            script.write_text(f'#!/bin/sh\nexec "{sys.executable}"{words} "$@"\n', encoding="utf-8")
+            script.chmod(0o755)
+        foreign = ("VEIL_", "GIT_", "PYTEST_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         for name in ("FORCE_COLOR", "COV_CORE_SOURCE", "COVERAGE_PROCESS_START"):
             kept.pop(name, None)
         self.environment = {
@@ -62,6 +64,9 @@ class Place:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "VEIL_STATE_DIR": str(self.folder / "state"),
+            # of the plugins that are installed here, a fresh machine has ours alone
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "pytest_veil.plugin",
         }
 
     def __enter__(self) -> Place:
@@ -69,6 +74,10 @@ class Place:
 
     def __exit__(self, *exc: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def examples(self) -> None:
+        """Copy them here."""
+        shutil.copytree(ROOT / "examples", self.work / "examples", ignore=_MADE)
 
     def tell(self, *argv: str) -> str:
         """Run it in the folder; what it wrote to both streams."""
@@ -94,6 +103,8 @@ def shell(block: str) -> str:
     """The block with its lines run anew and their output behind each."""
     with Place() as place:
         lines = [line for line in block.split("\n") if line.startswith("$ ")]
+        if any("examples/" in line for line in lines):
+            place.examples()
         return "".join(f"{line}\n{place.tell('bash', '-c', line[2:])}" for line in lines)
 
 
@@ -103,11 +114,11 @@ def main_command(line: str) -> str:
     if not found:
         raise ValueError(f"the main command does not install with {_SETS_UP!r}")
     with Place() as place:
-        shutil.copytree(ROOT / "examples" / "project", place.work / "examples" / "project", ignore=_MADE)
+        place.examples()
         return place.tell("bash", "-c", rest)
 
 
-_MADE = shutil.ignore_patterns("out", "__pycache__")
+_MADE = shutil.ignore_patterns("out", "__pycache__", ".pytest_cache")
 
 
 def remade(page: str) -> str:

@@ -57,9 +57,10 @@ def test_the_main_command_prints_what_the_readme_shows() -> None:
     assert example["line"].startswith("python3 -m venv .venv && ")
     told = MADE["main_command"](example["line"])
     assert MADE["same"](told) == MADE["same"](example["told"])
-    # one run that fails and one that passes, or it shows nothing
-    assert re.findall(r"^exit (\d+) in", told, re.MULTILINE) == ["1", "0"]
-    assert "A out/report.txt" in told
+    # everything is replayed, and everything is verified
+    assert re.findall(r"^(\d+) passed in", told, re.MULTILINE) == ["6", "6"]
+    assert "6 recordings: 6 replayed" in told
+    assert "veil: verify" in told
 
 
 def test_every_block_that_says_it_is_run_is_run() -> None:
@@ -236,6 +237,44 @@ def test_the_options_that_background_runs_refuse_are_named() -> None:
     page = read(ROOT / "docs" / "running.md")
     (told,) = re.findall(r"Options that need the end \(([^)]*)\)", page)
     assert set(re.findall(r"`(\w+)`", told)) == set(BACKGROUND_INCOMPATIBLE)
+
+
+def test_the_options_of_the_plugin_are_those_of_its_page() -> None:
+    from pytest_veil.config import MODES, OF_A_TEST, Settings
+    from pytest_veil.options import MARKER, OPTIONS
+
+    page = read(ROOT / "docs" / "pytest.md")
+    rows = [
+        [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        for line in re.findall(r"^\| `veil.*$", page, re.MULTILINE)
+    ]
+    rows = [row for row in rows if len(row) == 5]
+    assert [row[0] for row in rows] == [option.name for option in OPTIONS]
+    assert [row[1] for row in rows] == [option.flag or "" for option in OPTIONS]
+    assert {row[2] for row in rows} - {""} | {"cassette"} == OF_A_TEST == set(re.findall(r"(\w+)=\.\.\.", MARKER))
+    assert all(row[2] in ("", row[0].removeprefix("veil_")) for row in rows)
+    defaults = {row[0]: row[4] for row in rows}
+    plain = Settings()
+    assert int(defaults["veil_runs"]) == plain.runs
+    assert int(defaults["veil_failure_lines"]) == plain.failure_lines
+    assert (defaults["veil_unused"], defaults["veil_on_drift"]) == (plain.unused, plain.on_drift)
+    assert (defaults["veil_normalise"],) == plain.normalise
+    assert set(re.findall(r"--veil[\w-]*", page)) == {option.flag for option in OPTIONS if option.flag}
+    modes = page.partition("\n## Modes\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)`", modes, re.MULTILINE) == list(MODES)
+
+
+def test_the_fixtures_and_hooks_of_the_plugin_are_those_of_its_page() -> None:
+    from pytest_veil import hookspecs
+
+    assert table("pytest.md", "## Hooks") == [name for name in vars(hookspecs) if name.startswith("pytest_veil_")]
+    plugin = ast.parse(read(ROOT / "pytest_veil" / "plugin.py"))
+    made = [
+        node.name
+        for node in plugin.body
+        if isinstance(node, ast.FunctionDef) and any("fixture" in ast.unparse(d) for d in node.decorator_list)
+    ]
+    assert table("pytest.md", "## Fixtures") == made
 
 
 def test_the_readme_names_every_command() -> None:
