@@ -63,6 +63,29 @@ def test_cancelling_ends_the_tree_before_it_returns(contain: bool, marker: Marke
     assert asyncio.run(cancelled()) == {}
 
 
+def test_cancelled_while_it_waits_for_its_turn_it_never_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEIL_EFFECTS_WAIT_MS", "60000")
+
+    async def both() -> bool:
+        first = asyncio.create_task(veil.arun("touch begun; until [ -e go ]; do sleep 0.02; done", timeout=LONG))
+        while not (tmp_path / "begun").exists():
+            assert not first.done()
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(veil.arun("touch never"))
+        await asyncio.sleep(0.1)
+        second.cancel()
+        await asyncio.sleep(0.1)
+        (tmp_path / "go").touch()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        return (await first).ok
+
+    assert asyncio.run(both())
+    assert not (tmp_path / "never").exists()
+    outcome = veil.runs()[0].record.observation.outcome
+    assert (outcome.ended, outcome.exit, outcome.cancelled) == ("spawn_failed", 126, True)
+
+
 def test_cancelled_before_it_starts_and_between_attempts(marker: Marker) -> None:
     async def soon() -> None:
         task = asyncio.create_task(veil.arun(f"sleep {marker}"))

@@ -79,6 +79,11 @@ class LiveRun:
     def _start(self) -> None:
         launch = self._as_file(self._enter(self._work.inner, self._inner, self._launch))
         self._pump = pump.Pump(launch, self._controls)
+        orders = self._controls.orders
+        if orders is not None and orders.cancelled:
+            # it waited for its turn in the tree meanwhile: what nobody wants any more must not begin
+            self._failed = Outcome("spawn_failed", 126, spawn_error="cancelled before it started", cancelled=True)
+            return
         try:
             self._pump.begin()
         except children.CannotStart as error:
