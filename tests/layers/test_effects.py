@@ -369,6 +369,21 @@ def test_git_that_breaks_during_the_run_is_unknown(folder: Path, tmp_path: Path)
     assert rows(scanned) == ["modified f"]
 
 
+@pytest.mark.parametrize("place", ["place", "place/in"])
+def test_a_folder_that_became_a_link_is_unknown(place: str, folder: Path, tmp_path: Path) -> None:
+    """What lies behind the link was there before, and is nobody's business."""
+    shell(folder, "mkdir in; echo 1 > in/f; mkdir -p ../other/in; echo 1 > ../other/in/old")
+    findings = watch(layer_for(tmp_path, "scan"), tmp_path / place, f"cd {tmp_path}; mv place was; ln -s other place")
+    assert findings.changes is None
+    assert "link" in findings.notes["effects_unavailable"]
+
+
+def test_a_folder_that_was_made_anew_is_compared(folder: Path, tmp_path: Path) -> None:
+    shell(folder, "echo 1 > f")
+    findings = watch(layer_for(tmp_path, "scan"), folder, "cd ..; mv place was; mkdir place; echo 2 > place/n")
+    assert rows(findings) == ["deleted f", "created n"]
+
+
 def test_a_folder_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     findings = watch(layer_for(tmp_path, "scan"), tmp_path, "true")
     assert findings.changes == ()

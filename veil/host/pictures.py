@@ -57,6 +57,7 @@ class Picture:
     taken_ns: when it was begun, since the epoch.
     head, index: of the work tree, when there is one and it could be read.
     listed: paths that git named, also those that are not on disk.
+    place: device and inode of the root.
     """
 
     how: How
@@ -65,6 +66,7 @@ class Picture:
     head: git.Head | None = None
     index: Index | None = None
     listed: frozenset[str] = frozenset()
+    place: tuple[int, int] | None = None
 
 
 def locate(cwd: str, own_paths: tuple[str, ...] = (), most: int = MAX_ENTRIES) -> Tree:
@@ -138,7 +140,7 @@ def first(tree: Tree, *, ignored: bool = False, git_first: int = GIT_FIRST) -> P
 
 
 def _first(tree: Tree, ignored: bool, git_first: int) -> Picture:
-    picture = Picture("scan", time.time_ns())
+    picture = Picture("scan", time.time_ns(), place=_place(tree.root))
     if tree.repository is not None:
         try:
             picture.index = tree.repository.index()
@@ -163,7 +165,10 @@ def _first(tree: Tree, ignored: bool, git_first: int) -> Picture:
 
 def second(tree: Tree, before: Picture) -> Picture:
     """The picture after the run, taken in the same way as the one before. Raises ``TreeUnknown``."""
-    picture = Picture(before.how, time.time_ns())
+    picture = Picture(before.how, time.time_ns(), place=_place(tree.root))
+    if picture.place not in (None, before.place) and os.path.realpath(tree.root) != tree.root:
+        # the files behind it were there before: not one of them was created by the run
+        raise TreeUnknown(f"a link now stands on the way to {tree.root}")
     if tree.repository is not None and before.index is not None:
         try:
             picture.head = git.head(tree.repository)
@@ -177,6 +182,14 @@ def second(tree: Tree, before: Picture) -> Picture:
         return _take_status(tree, picture, tree.repository.index())
     except (OSError, git.GitFailed) as error:
         raise TreeUnknown(f"git could be asked before the run but not after it: {error}") from error
+
+
+def _place(root: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(root)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _take_scan(tree: Tree, picture: Picture, limit: int) -> None:
