@@ -78,6 +78,24 @@ def test_full_logs_are_paged_and_lose_nothing() -> None:
     assert told == whole
 
 
+@pytest.mark.parametrize("lines", [(1,), (1, 2, 3), "1:2", 5, ()])
+def test_lines_that_are_no_pair_are_refused(lines: object) -> None:
+    stored = veil.detail(veil.run("seq 9", effects=False).id, "stdout")
+    with pytest.raises(veil.BadInput, match=r"^lines: expected"):
+        stored.to_dict(lines=lines)  # type: ignore[arg-type]
+    assert stored.to_dict(lines=(2, 3))["stdout"]["text"] == "2\n3\n"
+
+
+def test_advice_counts_what_was_left_behind() -> None:
+    both = "2 processes left behind by the command were ended"
+    assert (veil.run("sleep 60 & sleep 60 &", effects=False).advice or "").startswith(both)
+
+
+def test_why_a_secret_is_too_weak_fits_what_was_given() -> None:
+    with pytest.raises(veil.BadInput, match="blanks around it not counted, got 'a value of 9 bytes'"):
+        veil.run("true", secrets=[" abcdefg "])
+
+
 def test_a_cut_makes_no_false_character() -> None:
     result = veil.run("for i in $(seq 100); do printf ä; done", max_output=33)
     assert result.stdout_truncated

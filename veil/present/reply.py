@@ -143,7 +143,8 @@ def advice_for(record: Record) -> str | None:
     if outcome.left_running and outcome.survivors == "none":
         many = outcome.left_running
         what = "1 process" if many == 1 else f"{many} processes"
-        return f"{what} left behind by the command was ended with it; start servers in the background instead"
+        were = "was" if many == 1 else "were"
+        return f"{what} left behind by the command {were} ended with it; start servers in the background instead"
     if outcome.survivors == "unknown":
         return "processes of this run may still be alive; look before you run it again"
     if outcome.exit == 141 and outcome.ended == "exited":

@@ -58,6 +58,8 @@ def stored_reply(
     """
     if selector not in SELECTORS:
         raise BadInput("selector", selector, " or ".join(SELECTORS))
+    if lines is not None and (not isinstance(lines, (tuple, list)) or len(lines) != 2):
+        raise BadInput("lines", lines, "the numbers of the first and the last line, such as (1, 20)")
     data: dict[str, Any] = {"id": record.id, "selector": selector, "status": record.status}
     if selector in ("meta", "full"):
         data["meta"] = _bounded(meta_of(record), record, limit)

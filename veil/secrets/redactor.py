@@ -40,7 +40,7 @@ def too_weak(value: bytes) -> str | None:
     """Why a value cannot be redacted without hurting ordinary text, or ``None``."""
     core = value.strip()
     if len(core) < MIN_BYTES:
-        return f"at least {MIN_BYTES} bytes"
+        return f"at least {MIN_BYTES} bytes, blanks around it not counted"
     if len(set(core)) < 4:
         return "at least 4 different characters"
     if core.lower() in _COMMON:
