@@ -29,7 +29,7 @@ def cassette_of(item: pytest.Item, settings: Settings) -> Path:
     if settings.cassette is None:
         return folder / file_name(_title(module, inner))
     if settings.cassette.endswith(SUFFIX):
-        return Path(os.path.abspath(module.parent / settings.cassette))
+        return Path(os.path.abspath(folder / settings.cassette))
     return folder / file_name(settings.cassette)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_veil.cassettes import write_whole
+from pytest_veil.config import WRITING
 from pytest_veil.outcomes import ItemOutcome, StepRow
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def _shown(step: Step) -> str:
 def _replayed(scene: Scene, passed: bool, outcome: str) -> tuple[ItemOutcome, str | None]:
     player, old = scene.player, scene.old
     assert player is not None
-    unused = player.tape.unused
+    unused = () if scene.elsewhere else player.tape.unused
     steps = old.steps if old is not None else ()
     rows = tuple(StepRow(number, "replayed", _shown(steps[number - 1])) for number in player.used)
     verdict = "missing-cassette" if old is None and scene.misses else "replayed" if rows else "none"
@@ -106,6 +108,31 @@ def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit
         for number, (step, fresh) in enumerate(zip(written.steps, cassette.steps, strict=True), 1)
     )
     return _said(scene, outcome, "recorded" if scene.settings.mode != "refresh" else "refreshed", rows)
+
+
+def claimed_twice(scene: Scene, common: Path) -> str | None:
+    """Why the recording of a shared runner cannot stand: another worker of this run wrote other steps there.
+
+    Args:
+        common: a folder that all workers of this run see.
+    """
+    from veil.taping import file_stem
+
+    if scene.path is None or scene.settings.mode not in WRITING or not scene.path.is_file():
+        return None
+    mine = hashlib.sha256(scene.path.read_bytes()).hexdigest()
+    claim = common / "veil-shared" / file_stem(scene.shown)
+    claim.parent.mkdir(exist_ok=True)
+    try:
+        with claim.open("x") as file:
+            file.write(mine)
+    except FileExistsError:
+        if claim.read_text() != mine:
+            return (
+                f"{scene.shown}: two workers recorded the runner that their tests share, and each only its own part;"
+                f" record with {'--dist=loadfile' if scene.scope != 'session' else '-n0'}"
+            )
+    return None
 
 
 def merged(old: Cassette, new: Cassette, rules: Rules) -> Cassette:

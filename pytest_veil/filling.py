@@ -26,7 +26,7 @@ def copy_in(root: Path, paths: Sequence[Path | str], into: str) -> None:
 
 def _read(top: str) -> Iterator[Entry]:
     """Everything at and below a path."""
-    # while pyfakefs is at work an import gives the fake modules, and the names above are the real ones
+    # while pyfakefs is at work an import gives the fake modules; the names above may be the real ones
     import io
     import os
     import stat
@@ -45,7 +45,7 @@ def _read(top: str) -> Iterator[Entry]:
             yield name, mode, None
             stack += sorted((os.path.join(path, inner) for inner in os.listdir(path)), reverse=True)
         elif stat.S_ISREG(found.st_mode):
-            with io.open(path, "rb") as file:  # noqa: UP020 - the name open is the real one
+            with io.open(path, "rb") as file:  # noqa: UP020 - the name open may be the real one
                 yield name, mode, file.read()
 
 

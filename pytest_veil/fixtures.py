@@ -25,10 +25,10 @@ def _told_plainly() -> Iterator[None]:
 
 def of_test(request: pytest.FixtureRequest) -> Iterator[VeilRun]:
     """``veil_run``."""
-    from pytest_veil.looking import looking_from
-
     item: pytest.Item = request.node
     with real_disk():
+        from pytest_veil.looking import looking_from
+
         session = session_of(request.config)
         with _told_plainly():
             scene = session.open(item)

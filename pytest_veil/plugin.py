@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_veil import options
+from pytest_veil.real_disk import real_disk
 
 if TYPE_CHECKING:
     from pytest_veil.expecting import Expect
@@ -42,8 +43,8 @@ def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str]
 
     if "veil.result" not in sys.modules:  # then neither side can be a result
         return None
-    from pytest_veil.expecting import explain
-
+    with real_disk():
+        from pytest_veil.expecting import explain
     return explain(op, left, right)
 
 
@@ -53,8 +54,8 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
     import sys
 
     if call.excinfo is not None and "veil.result" in sys.modules:
-        from pytest_veil.explaining import explain_failure
-
+        with real_disk():
+            from pytest_veil.explaining import explain_failure
         explain_failure(report, call.excinfo.value)
     return report
 
@@ -66,8 +67,8 @@ def veil_run(request: pytest.FixtureRequest) -> Iterator[VeilRun]:
     ``veil_run.start(...)`` runs in the background; whatever is left is ended with the test. ``veil_run.root`` is the
     workspace.
     """
-    from pytest_veil.fixtures import of_test
-
+    with real_disk():  # an import on a fake disk finds nothing, or stays fake for ever
+        from pytest_veil.fixtures import of_test
     yield from of_test(request)
 
 
@@ -84,14 +85,14 @@ def veil_run_factory(request: pytest.FixtureRequest) -> Iterator[RunFactory]:
     ``veil_run_factory.make("server", request)`` in a fixture of any scope lives as long as that fixture;
     ``veil_run_factory.make("server")`` lives as long as the session.
     """
-    from pytest_veil.fixtures import of_session
-
+    with real_disk():
+        from pytest_veil.fixtures import of_session
     yield from of_session(request)
 
 
 @pytest.fixture(scope="session")
 def expect() -> Expect:
     """``expect(result).exit(0).stdout.contains("done")``: the same as ``from pytest_veil import expect``."""
-    from pytest_veil import expect as found
-
+    with real_disk():
+        from pytest_veil import expect as found
     return found

@@ -28,6 +28,7 @@ class Scene:
         path, shown: the cassette, and its name in messages (relative to the root folder of the run). None when off.
         old: what the cassette holds; None when there is no such file or nobody looked.
         runner: what runs the commands.
+        elsewhere: processes besides this one answer from the same recording, so none knows what is unused.
         ran: commands, in order. misses: what a replay could not answer. handles: runs in the background.
     """
 
@@ -44,6 +45,7 @@ class Scene:
     misses: list[str] = field(default_factory=list)
     handles: list[Handle] = field(default_factory=list)
     closed: bool = False
+    elsewhere: bool = False
 
     @property
     def recorder(self) -> Recorder | None:

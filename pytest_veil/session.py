@@ -15,7 +15,7 @@ import pytest
 
 from pytest_veil import concealing
 from pytest_veil.cassettes import cassette_of, shared_cassette
-from pytest_veil.conclusions import conclude, machines
+from pytest_veil.conclusions import claimed_twice, conclude, machines
 from pytest_veil.config import WRITING, Settings, settings_for, settings_of
 from pytest_veil.keeping import leave_place, tell_places
 from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
@@ -153,7 +153,9 @@ class VeilSession:
                 self._pruner.owns(path)
         base, slot = self._base(settings, name)
         nodeid = self.shown(owner) if owner is not None else "."
-        return self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
+        scene = self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
+        scene.elsewhere = hasattr(self.config, "workerinput")
+        return scene
 
     def _made(
         self, nodeid: str, scope: str, settings: Settings, base: Path, path: Path | None, slot: Slot | None
@@ -215,6 +217,8 @@ class VeilSession:
                 leave(node, self._take(scene))
             elif scene.settings.mode != "off":
                 said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, self._edit(scene))
+                if scene.elsewhere:
+                    wrong = wrong or claimed_twice(scene, self.folder().parent.parent)
                 note(node, said)
             if scene.slot is not None:
                 scene.slot.close()
