@@ -5,9 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-#: Exit code of the command line itself: refusals, bad input, and what went wrong inside veil.
-REFUSED = 125
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code.
