@@ -278,3 +278,17 @@ def test_stored_output_of_another_project(tmp_path: Path) -> None:
     assert veil_json("detail", "cmd1", cwd=tmp_path, code=125)["error"] == "not_found"
     for words in (["--lines", "x"], ["--lines", "4:3", "--selector", "stdout"], ["--selector", "all"]):
         assert veil_json("detail", *words, "--project", str(other), cwd=tmp_path, code=125)["error"] == "bad_input"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "words", [("run", "echo hi"), ("run", "--json", "echo hi"), ("detail", "--selector", "stdout")]
+)
+def test_a_full_disk_behind_standard_output_is_told_in_a_line(words: tuple[str, ...], tmp_path: Path) -> None:
+    veil("run", "echo before", cwd=tmp_path)
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            (*VEIL, *words), cwd=tmp_path, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    told = "veil: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (125, told)

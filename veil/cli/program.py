@@ -34,6 +34,8 @@ def execute(words: Sequence[str]) -> int:
     except BrokenPipeError:
         screen.reader_left()
         return 0
+    except screen.CannotWrite as error:
+        screen.complain(str(error))
     except Exception:
         traceback.print_exc()
     else:

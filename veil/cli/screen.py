@@ -23,6 +23,10 @@ _STYLES = {
 }
 
 
+class CannotWrite(Exception):
+    """Standard output takes no more (a full disk, say); the message says why."""
+
+
 def prepare() -> None:
     """Make both streams take any text: what the locale cannot write, and lone surrogates, are spelt out.
 
@@ -60,16 +64,18 @@ def reader_left(descriptor: int = 1) -> None:
 
 
 def write(text: str) -> None:
-    """Text on standard output. A reader that went away is no error."""
+    """Text on standard output. A reader that went away is no error. Raises ``CannotWrite``."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         reader_left()
+    except OSError as error:
+        raise _cannot_write(1, error) from error
 
 
 def write_bytes(data: bytes, *, error: bool = False) -> None:
-    """Bytes as they are on standard output or standard error."""
+    """Bytes as they are on standard output or standard error. Raises ``CannotWrite``."""
     stream = sys.stderr if error else sys.stdout
     try:
         stream.flush()
@@ -77,6 +83,13 @@ def write_bytes(data: bytes, *, error: bool = False) -> None:
         stream.buffer.flush()
     except BrokenPipeError:
         reader_left(2 if error else 1)
+    except OSError as failed:
+        raise _cannot_write(2 if error else 1, failed) from failed
+
+
+def _cannot_write(descriptor: int, error: OSError) -> CannotWrite:
+    reader_left(descriptor)  # what is still in the buffer would fail once more at exit
+    return CannotWrite(f"standard {'output' if descriptor == 1 else 'error'} cannot be written: {error.strerror}")
 
 
 def document(data: Any) -> None:
