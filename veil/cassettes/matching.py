@@ -43,14 +43,31 @@ class Key:
 
 
 def key_of(step: Step) -> Key:
-    """The key of a step: recorded, or built from what is asked now by the same ``step_of``."""
+    """The key of a recorded step."""
+    return key_from(
+        step.argv, step.text, step.cwd, step.stdin, step.env, merged=step.merged, background=step.background
+    )
+
+
+def key_from(
+    argv: tuple[str, ...],
+    text: str | None,
+    cwd: str,
+    stdin: bytes | None,
+    env: tuple[tuple[str, str | None], ...],
+    *,
+    merged: bool,
+    background: bool,
+) -> Key:
+    """The key of what has these parts, named as in ``Step``: recorded, or asked now."""
+    before_text = argv[:-1] if text is not None and len(argv) > 1 and argv[-1] == text else ()
     return Key(
-        command=step.argv if step.text is None else step.text,
-        cwd=step.cwd,
-        stdin="null" if step.stdin is None else digest(step.stdin),
-        env=step.env,
-        shell=_shell(step.shell or (step.argv if step.text is not None else ())),
-        mode=("merged",) * step.merged + ("background",) * step.background,
+        command=argv if text is None else text,
+        cwd=cwd,
+        stdin="null" if stdin is None else digest(stdin),
+        env=env,
+        shell=_shell(before_text or (argv if text is not None else ())),
+        mode=("merged",) * merged + ("background",) * background,
     )
 
 

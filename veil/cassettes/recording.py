@@ -155,6 +155,10 @@ def _hidden(stream: Stream, roots: Roots) -> Stream:
 
 
 def _shown(ending: Ending, roots: Roots) -> Ending:
+    texts = (ending.stdout.head, ending.stdout.tail, ending.stderr.head, ending.stderr.tail)
+    if ending.spawn_error is None and not any(b"<" in text for text in texts):
+        return ending  # no token in it
+
     def shown(kept: KeptStream) -> KeptStream:
         head, tail = roots.show(kept.head), roots.show(kept.tail)
         total = kept.total_bytes + len(head) + len(tail) - len(kept.head) - len(kept.tail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import stat
@@ -31,11 +32,19 @@ class Put:
     old: str | None = None
 
 
-def apply(root: str, puts: Sequence[Put]) -> None:
+#: Tells what one ``apply`` puts into a staging folder from what others do.
+_numbers = itertools.count()
+
+
+def apply(root: str, puts: Sequence[Put], staging: str | None = None) -> None:
     """Make every path as it is to be.
 
     New content is written beside the tree first; then everything is put in its place, and put back when one step of
     that fails.
+
+    Args:
+        staging: an existing folder on the same file system to write to; it may be used by many at once, and stays.
+            None: one is made beside the root and removed (which costs more than all the rest, for a small change).
 
     Raises:
         Refused: a path leads out of the root, through a link or through something that is no folder (``not_applied``),
@@ -47,10 +56,18 @@ def apply(root: str, puts: Sequence[Put]) -> None:
         for path in (put.path, put.old):
             if path is not None:
                 _inside(root, path)
-    staging = tempfile.mkdtemp(prefix=".veil-apply-", dir=os.path.dirname(root))
+    if staging is None:
+        made = tempfile.mkdtemp(prefix=".veil-apply-", dir=os.path.dirname(root))
+        try:
+            apply(root, puts, made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        return
     undo: list[tuple[str, str | None]] = []
+    number = f"{next(_numbers)}-"
+    at = os.path.join(staging, number)
     try:
-        _commit(root, puts, staging, _stage(puts, staging), undo)
+        _commit(root, puts, at, _stage(puts, at), undo)
     except OSError as error:
         _take_back(undo)
         raise Refused(
@@ -59,7 +76,17 @@ def apply(root: str, puts: Sequence[Put]) -> None:
             root=root,
         ) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        _clear(staging, number)
+
+
+def _clear(staging: str, number: str) -> None:
+    for name in os.listdir(staging):
+        if name.startswith(number):
+            path = os.path.join(staging, name)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
 
 
 def _inside(root: str, path: str) -> None:
@@ -77,13 +104,13 @@ def _inside(root: str, path: str) -> None:
             raise Refused(f"{here} is no folder, so {path!r} cannot be put there", code="not_applied", path=path)
 
 
-def _stage(puts: Sequence[Put], staging: str) -> dict[str, str]:
+def _stage(puts: Sequence[Put], at: str) -> dict[str, str]:
     """New files and links, written under numbers; path to staged path."""
     staged: dict[str, str] = {}
     for number, put in enumerate(puts):
         if put.content is None or put.kind not in ("file", "symlink"):
             continue
-        name = os.path.join(staging, f"new-{number}")
+        name = f"{at}new-{number}"
         if put.kind == "symlink":
             os.symlink(os.fsdecode(put.content), name)
         else:
@@ -95,12 +122,16 @@ def _stage(puts: Sequence[Put], staging: str) -> dict[str, str]:
 
 
 def _commit(
-    root: str, puts: Sequence[Put], staging: str, staged: dict[str, str], undo: list[tuple[str, str | None]]
+    root: str, puts: Sequence[Put], at: str, staged: dict[str, str], undo: list[tuple[str, str | None]]
 ) -> None:
-    """``undo``: pairs of a path and where what stood there before has gone (``None``: nothing stood there)."""
+    """
+    Args:
+        at: what names in the staging folder begin with.
+        undo: pairs of a path and where what stood there before has gone (``None``: nothing stood there).
+    """
 
     def displace(path: str) -> None:
-        away: str | None = os.path.join(staging, f"old-{len(undo)}")
+        away: str | None = f"{at}old-{len(undo)}"
         try:
             os.rename(path, away or "")
         except FileNotFoundError:
@@ -111,7 +142,7 @@ def _commit(
     for number, put in enumerate(puts):
         if put.old is not None and put.path not in staged:
             source = os.path.join(root, put.old)
-            moved = os.path.join(staging, f"moved-{number}")
+            moved = f"{at}moved-{number}"
             if os.path.lexists(source):
                 os.rename(source, moved)
                 undo.append((source, moved))

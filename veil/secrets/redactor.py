@@ -94,7 +94,7 @@ class SecretSet:
 
     def redact(self, data: bytes) -> bytes:
         """Bytes that are whole already."""
-        if not self._values:
+        if not self._values or not self._needles.may_be_in(data):
             return data
         stream = self.redactor()
         return stream.feed(data) + stream.finish()
@@ -173,6 +173,10 @@ class _Needles:
             self._by_prefix[prefix] = (*self._by_prefix.get(prefix, ()), spelled)
         self._pattern = re.compile(_alternation(sorted(self._by_prefix)), re.DOTALL)
         self._short = frozenset(prefix[:size] for prefix in self._by_prefix for size in range(1, MIN_BYTES))
+
+    def may_be_in(self, data: bytes) -> bool:
+        """False: in bytes that are whole there is none, nor half of one."""
+        return self._pattern.search(data) is not None
 
     def found(self, data: bytes, last: bool) -> Iterable[tuple[int, int | None]]:
         """Start and end of the longest needle at each place where one begins, in order. Before the ``last`` bytes are

@@ -121,13 +121,17 @@ def redact_shapes(data: AnyStr) -> AnyStr:
     """The text or bytes with every credential of a known shape replaced by ``[redacted]``. What frames it (the name of
     a header, the user of an address) stays. Text without one comes back as it is."""
     if isinstance(data, str):
+        low = data.lower()
         for pattern, mark in _for_text():
-            if mark in data.lower():
+            if mark in low:
                 data = pattern.sub(_text_replaced, data)
+                low = data.lower()
         return data
+    small = data.lower()
     for binary, sign in _for_bytes():
-        if sign in data.lower():
+        if sign in small:
             data = binary.sub(_bytes_replaced, data)
+            small = data.lower()
     return data
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from veil import wiring
 from veil.cassettes.matching import Tape
 from veil.cassettes.recording import each_text, observation_of
 from veil.cassettes.steps import Step, state_id
 from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
 from veil.host.contents import Contents
+from veil.kit import Kit
 from veil.model.command import Look
 from veil.model.errors import Refused
 from veil.model.outcome import Fact, Findings, Kind
@@ -40,19 +44,32 @@ class Player(StageRunner):
         self.tape = tape
         self._on_drift = on_drift
         self._hidden = stage.hidden(REPLAYED_TAG)
+        # words of commands come again and again: the shell, the folder, a command as text and in its argv
+        self._hide = lru_cache(maxsize=256)(self._hidden.hide)
+        self._without_secrets = lru_cache(maxsize=256)(Scrubbed((), self._hidden.secrets).hide_text)
+        self._kits: dict[Path, Kit] = {}
+        self._own: wiring.Session | None = None
         self._contents = stage.contents(self._hidden)
         #: Numbers (from 1) of the steps that answered, in order.
         self.used: list[int] = []
 
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
         asked = super().ask(command, options, background=background)
-        kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
+        kit = self._kits.get(asked.session.project)
+        if kit is None:
+            kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
+            self._kits[asked.session.project] = kit
         # what was recorded is without secrets, so what is expected of it has to be
         expect = tuple((name, each_text(value, self._without_secrets)) for name, value in asked.request.expect)
         return replace(asked, kit=kit, request=replace(asked.request, redact=False, expect=expect))
 
-    def _without_secrets(self, text: str) -> str:
-        return Scrubbed((), self._hidden.secrets).hide_text(text)
+    def _session(self, project: Any) -> wiring.Session:
+        """The first one is kept: nothing that is answered depends on the variables of this process."""
+        if project is not None:
+            return super()._session(project)
+        if self._own is None:
+            self._own = super()._session(None)
+        return self._own
 
     def _answer(self, work: Work) -> Answer:
         request = work.plan.request
@@ -63,7 +80,7 @@ class Player(StageRunner):
             return state_id(ids)
 
         number, step = self.tape.take(
-            key_for(request, self.stage, self._hidden), state if self._on_drift == "error" else None
+            key_for(request, self.stage, self._hide), state if self._on_drift == "error" else None
         )
         self.used.append(number)
         self._perform(step, cwd)
@@ -90,7 +107,16 @@ class Player(StageRunner):
                 paths=omitted,
             )
         if self._on_drift != "ignore":
-            apply(str(self.stage.root), puts_of(step, self._hidden, cwd))
+            puts = puts_of(step, self._hidden, cwd)
+            if puts:
+                apply(str(self.stage.root), puts, self._staging())
+
+    def _staging(self) -> str:
+        """Beside the workspace, for as long as the stage is there."""
+        path = f"{self.stage.root}.staging"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        return path
 
     def _looks(self, wishes: Sequence[object], step: Step, cwd: str) -> dict[str, Fact]:
         """Facts that are asked for now and were not when it was recorded: the workspace is as after the step."""

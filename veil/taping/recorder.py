@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 
 from veil import pipeline, wiring
 from veil.background import Handle
-from veil.cassettes.matching import Key, key_of
-from veil.cassettes.recording import StepFacts, step_of, wish_data
+from veil.cassettes.matching import Key, key_from
+from veil.cassettes.recording import StepFacts, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
 from veil.model.command import Request
@@ -39,10 +39,7 @@ class StageRunner(Runner):
         self._records = records
 
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
-        own = dict(os.environ)
-        if self._records is not None:
-            own["VEIL_STATE_DIR"] = str(self._records)
-        session = wiring.session(own, options.get("project"))
+        session = self._session(options.get("project"))
         asked = self._asked(
             session,
             session.kit,
@@ -54,6 +51,12 @@ class StageRunner(Runner):
         profile = self.stage.profile
         request = replace(asked.request, umask=profile.umask, fixed_addresses=profile.fixed_addresses)
         return replace(asked, request=request)
+
+    def _session(self, project: Any) -> wiring.Session:
+        own = dict(os.environ)
+        if self._records is not None:
+            own["VEIL_STATE_DIR"] = str(self._records)
+        return wiring.session(own, project)
 
     def _cwd(self, value: Any) -> Any:
         if value is None:
@@ -222,6 +225,8 @@ def below(stage: Stage, cwd: str) -> str:
 
     Raises ``BadInput`` for a folder outside: what a run does there could not be recorded.
     """
+    if cwd == str(stage.root):  # nearly always
+        return ""
     found = os.path.relpath(os.path.realpath(cwd), stage.root)
     if found == ".." or found.startswith("../"):
         raise BadInput("cwd", cwd, f"a folder in the workspace {stage.root}, or a live run")
@@ -233,18 +238,19 @@ def chosen(request: Request, stage: Stage) -> tuple[tuple[str, str | None], ...]
     return tuple(pair for pair in request.command.env if stage.profile.recorded(pair[0]))
 
 
-def key_for(request: Request, stage: Stage, hidden: Scrubbed) -> Key:
-    """The key of what is asked now, made by the same rules as that of a recorded step."""
+def key_for(request: Request, stage: Stage, hidden: Callable[[bytes], bytes]) -> Key:
+    """The key of what is asked now, made by the same rules as that of a recorded step; ``hidden`` as ``Roots.hide``."""
     command = request.command
-    return key_of(
-        Step(
-            argv=tuple(hidden.hide_text(word) for word in command.argv),
-            cwd=hidden.hide_text(command.cwd),
-            text=None if command.text is None else hidden.hide_text(command.text),
-            env=tuple(sorted((k, None if v is None else hidden.hide_text(v)) for k, v in chosen(request, stage))),
-            stdin=None if command.stdin is None else hidden.hide(command.stdin),
-            wishes=tuple(wish_data(wish) for wish in request.wishes),
-            merged=request.merge_stderr,
-            background=request.background,
-        )
+
+    def text(word: str) -> str:
+        return hidden(word.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+    return key_from(
+        tuple(text(word) for word in command.argv),
+        None if command.text is None else text(command.text),
+        text(command.cwd),
+        None if command.stdin is None else hidden(command.stdin),
+        tuple(sorted((k, None if v is None else text(v)) for k, v in chosen(request, stage))),
+        merged=request.merge_stderr,
+        background=request.background,
     )
