@@ -17,10 +17,6 @@ FOLDER = "cassettes"
 SUFFIX = ".veil.txtar"
 
 
-class StepsFailed(Exception):
-    """A step, or several, that do not hold. Its text is for people; its first line alone tells what went wrong."""
-
-
 class Collector:
     """The plugin; registered while the eval mode is on.
 
@@ -63,12 +59,11 @@ class CassetteItem(pytest.Item):
         run(self)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from pytest_veil.trajectories import StepsFailed, shown_failure
         from veil import VeilError
 
         if not isinstance(excinfo.value, (StepsFailed, VeilError, pytest.UsageError)):
             return super().repr_failure(excinfo, style)
-        from pytest_veil.trajectories import shown_failure
-
         return shown_failure(self.location[0], str(excinfo.value))
 
     def reportinfo(self) -> tuple[Path, int, str]:

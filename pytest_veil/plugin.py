@@ -33,9 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings_of(config)  # a wrong value is told now, not by the first test that would use it
     if options.turned_on(config):
+        from pytest_veil.collector import Collector
         from pytest_veil.session import session_of
 
-        session_of(config)
+        cassettes = session_of(config).settings.cassettes
+        config.pluginmanager.register(Collector(cassettes), "veil-collector")
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

@@ -70,7 +70,6 @@ class VeilSession:
 
         Raises ``pytest.UsageError`` for a normaliser that is unknown or a secret that cannot be replaced.
         """
-        from pytest_veil.collector import Collector
         from pytest_veil.pruning import Pruner
         from pytest_veil.report import install
         from veil import VeilError
@@ -92,7 +91,6 @@ class VeilSession:
             report=None if self.settings.report is None else str(self.settings.report),
         )
         install(self.config, active)
-        self.config.pluginmanager.register(Collector(self.settings.cassettes), "veil-collector")
         self._pruner = Pruner(self.config, self.settings)
         self.config.pluginmanager.register(self._pruner, "veil-pruner")
 

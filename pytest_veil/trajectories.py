@@ -14,17 +14,21 @@ import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
 
 from pytest_veil.cassettes import read_cassette, write_whole
-from pytest_veil.collector import CassetteItem, StepsFailed
 from pytest_veil.config import Settings, settings_for
 from pytest_veil.outcomes import ItemOutcome, StepRow, Take, leave, note
 from pytest_veil.session import VeilSession, session_of
 from pytest_veil.verifying import command_of
 
 if TYPE_CHECKING:
+    from pytest_veil.collector import CassetteItem
     from veil.taping import Cassette, Played, Stage, Step
 
 #: Characters of a command in the name of a subtest.
 _NAME = 60
+
+
+class StepsFailed(Exception):
+    """A step, or several, that do not hold. Its text is for people; its first line alone tells what went wrong."""
 
 
 def run(item: CassetteItem) -> None:

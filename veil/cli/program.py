@@ -11,9 +11,12 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import REFUSED, options, screen, tapes
+from veil.cli import options, screen, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+
+#: Exit code of the command line itself: refusals, bad input, and what went wrong inside veil.
+REFUSED = 125
 
 
 def execute(words: Sequence[str]) -> int:
