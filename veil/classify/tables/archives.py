@@ -21,7 +21,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "why": "writes an archive",
         "destructive": "-m --move -d --delete",
         "lost": "files or entries",
-        "complex": "-T -TT= --test --unzip-command= -@_",
+        "complex": "-T -TT= --test --unzip-command=",
         "read": "-x= -i= -n= -b= -P= -t= -tt= -s=",
         "operands": "write",
     },
