@@ -66,7 +66,8 @@ class Job:
             with_mark = self._mark(request.command.cwd)
             try:
                 begun = self._begin(request, environment)
-                self._started.set()
+                if begun.running.pid is not None or begun.running.replayed:
+                    self._started.set()  # else it could not start, and is over before anybody may look at it
                 seen = begun.running.wait()
             finally:
                 with_mark.close()

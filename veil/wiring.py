@@ -121,9 +121,12 @@ def _here() -> Path:
 
 def _folder(project: object) -> Path:
     try:
-        folder = Path(os.path.abspath(os.fsdecode(project)))  # type: ignore[arg-type]  # the TypeError is the check
+        name = os.fsdecode(project)  # type: ignore[arg-type]  # the TypeError is the check
     except TypeError:
         raise BadInput("project", project, "a path") from None
+    if not name:
+        raise BadInput("project", project, "a path that is not empty")
+    folder = Path(os.path.abspath(name))
     if "\0" in str(folder) or not folder.is_dir():
         raise BadInput("project", project, "a folder that exists")
     return folder

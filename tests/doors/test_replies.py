@@ -128,3 +128,23 @@ def test_the_human_view_speaks_to_humans(here: Path) -> None:
     assert "head: none -> " in told
     assert "sh_detail" not in told
     assert "veil detail cmd1 --selector stdout" in told
+
+
+@pytest.mark.parametrize("name", ["cwd", "project"])
+def test_an_empty_folder_name_is_a_variable_that_was_not_set(name: str) -> None:
+    with pytest.raises(veil.BadInput, match=name):
+        veil.run("true", **{name: ""})  # type: ignore[arg-type]
+
+
+def test_what_could_not_start_is_over_at_once() -> None:
+    handle = veil.start(["no-such-program-of-ours"])
+    assert (handle.pid, handle.status) == (None, "exited")
+    assert handle.wait().exit == 127
+
+
+def test_no_descriptors_left_is_a_refusal_by_name() -> None:
+    code = "import resource, veil; resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5))\n"
+    code += "try: veil.run('true', no_store=True, effects=False)\nexcept veil.Refused as error: print(error.code)"
+    code = "import veil; veil.run('true', no_store=True, effects=False)\n" + code
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.stdout == "no_descriptors\n", told.stderr

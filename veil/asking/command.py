@@ -67,9 +67,12 @@ def _cwd(value: object) -> str:
         except OSError as error:
             raise BadInput("cwd", None, f"a folder, since this process's own is gone ({error.strerror})") from None
     try:
-        path = os.path.abspath(os.fsdecode(value))  # type: ignore[arg-type]  # the TypeError is the check
+        name = os.fsdecode(value)  # type: ignore[arg-type]  # the TypeError is the check
     except TypeError:
         raise BadInput("cwd", value, "a path") from None
+    if not name:  # mostly a variable that was not set, and not the folder that happens to be the current one
+        raise BadInput("cwd", value, "a path that is not empty")
+    path = os.path.abspath(name)
     if "\0" in path or not os.path.isdir(path):
         raise BadInput("cwd", value, "a folder that exists")
     return path

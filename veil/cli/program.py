@@ -79,7 +79,8 @@ _id = click.argument("id", required=False)
 @options.for_run
 @options.as_json
 def run(command: tuple[str, ...], as_json: bool, **said: Any) -> int:
-    """Run COMMAND to its end. One argument is a shell text, several are a program and its arguments.
+    """Run COMMAND to its end. One argument is a shell text, several are a program and its arguments; before a program
+    with options of its own write `--`, or they are taken for veil's.
 
     Exits with the command's code; 1 when only expectations do not hold; 124 at the time limit; 125 when veil refuses.
     """

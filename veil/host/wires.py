@@ -10,6 +10,7 @@ import select
 from veil.host.capture import Ring, Sink
 from veil.host.orders import Controls
 from veil.host.processes import LINUX
+from veil.model.errors import Refused
 from veil.model.plan import Launch
 
 _CHUNK = 1 << 18
@@ -47,6 +48,16 @@ class Wires:
 
     def lay(self) -> tuple[int, int, int]:
         """Make the pipes; the command's ends of stdin, stdout and stderr. ``connect`` or ``give_up`` must follow."""
+        try:
+            return self._lay()
+        except OSError as error:
+            raise Refused(
+                f"no pipes for the command: {error.strerror} (close files, or raise the limit of open files)",
+                code="no_descriptors",
+                errno=error.errno,
+            ) from error
+
+    def _lay(self) -> tuple[int, int, int]:
         out_read, out_write = self._pipe()
         err_read, err_write = (out_read, out_write) if self._merged else self._pipe()
         self._reads = (out_read, err_read)
