@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -53,15 +53,17 @@ class Player(StageRunner):
         #: Numbers (from 1) of the steps that answered, in order.
         self.used: list[int] = []
 
-    def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
-        asked = super().ask(command, options, background=background)
+    def _kit(self, asked: Asked) -> Kit:
         kit = self._kits.get(asked.session.project)
         if kit is None:
             kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
             self._kits[asked.session.project] = kit
+        return kit
+
+    def _of_stage(self, asked: Asked) -> dict[str, Any]:
         # what was recorded is without secrets, so what is expected of it has to be
         expect = tuple((name, each_text(value, self._without_secrets)) for name, value in asked.request.expect)
-        return replace(asked, kit=kit, request=replace(asked.request, redact=False, expect=expect))
+        return {**super()._of_stage(asked), "redact": False, "expect": expect}
 
     def _session(self, project: Any) -> wiring.Session:
         """The first one is kept: nothing that is answered depends on the variables of this process."""

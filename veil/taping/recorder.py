@@ -17,6 +17,7 @@ from veil.cassettes.matching import Key, key_from
 from veil.cassettes.recording import StepFacts, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
+from veil.kit import Kit
 from veil.model.command import Request
 from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact
@@ -48,9 +49,14 @@ class StageRunner(Runner):
             {**options, "cwd": self._cwd(options.get("cwd"))},
             background=background,
         )
-        profile = self.stage.profile
-        request = replace(asked.request, umask=profile.umask, fixed_addresses=profile.fixed_addresses)
-        return replace(asked, request=request)
+        return replace(asked, kit=self._kit(asked), request=replace(asked.request, **self._of_stage(asked)))
+
+    def _kit(self, asked: Asked) -> Kit:
+        return asked.kit
+
+    def _of_stage(self, asked: Asked) -> dict[str, Any]:
+        """What is so of every run here, whatever was asked."""
+        return {"umask": self.stage.profile.umask, "fixed_addresses": self.stage.profile.fixed_addresses}
 
     def _session(self, project: Any) -> wiring.Session:
         own = dict(os.environ)
