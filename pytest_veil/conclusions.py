@@ -13,6 +13,8 @@ from pytest_veil.config import WRITING
 from pytest_veil.outcomes import ItemOutcome, StepRow
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_veil.scenes import Scene
     from veil.taping import Cassette, Recorder, Rules, Step
 
@@ -193,3 +195,11 @@ def machines(scene: Scene) -> tuple[dict[str, str] | None, dict[str, str] | None
         return None, None
     then = dict(decode_facts(file.read_bytes(), file.name).machine)
     return then, fingerprint(scene.stage.environment, then)
+
+
+def word_of(phases: dict[str, pytest.TestReport]) -> str:
+    """pytest's word for the whole test."""
+    if any(phase.failed for name, phase in phases.items() if name != "call"):
+        return "error"
+    call = phases.get("call") or phases.get("setup")
+    return "passed" if call is None else call.outcome

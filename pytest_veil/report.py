@@ -6,14 +6,15 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_veil.outcomes import ACTIVE, OUTCOMES, PRUNING, Active, ItemOutcome
+from pytest_veil.carrying import CARRIED, attach
+from pytest_veil.outcomes import ACTIVE, PRUNING, ItemOutcome
 
 #: Version of the JSON report's shape.
 FORMAT = 1
@@ -21,48 +22,6 @@ FORMAT = 1
 UNJUDGED = ("error", "not-run")
 #: Options of pytest with which tests are collected and not run.
 _NOTHING_RUNS = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtures_per_test")
-#: Attribute of a report of a teardown: JSON in ASCII, because only plain values cross between processes.
-_CARRIED = "veil_outcomes"
-
-
-def install(config: pytest.Config, active: Active) -> None:
-    """Turn on everything that says something.
-
-    To be called after the registration of whatever calls ``note`` while a report is made: what is registered last
-    comes to a report last.
-    """
-    from pytest_veil.rerunning import Verify
-    from pytest_veil.terminal import Terminal
-
-    config.stash[ACTIVE] = active
-    config.pluginmanager.register(Carrier(), "veil-carrier")
-    config.pluginmanager.register(Verify(config), "veil-verify")
-    if not hasattr(config, "workerinput"):
-        gathered = config.stash[GATHERED] = Gathered(config)
-        config.pluginmanager.register(gathered, "veil-report")
-        config.pluginmanager.register(Terminal(gathered), "veil-terminal")
-
-
-def attach(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Give a report what was said of its test, and of the shared recordings that ended with it."""
-    shared = item.config.stash.get(OUTCOMES, [])
-    own = item.stash.get(OUTCOMES, [])
-    item.config.stash[OUTCOMES], item.stash[OUTCOMES] = [], []
-    if own or shared:
-        setattr(report, _CARRIED, json.dumps([outcome.to_data() for outcome in (*own, *shared)]))
-    for outcome in own:
-        report.user_properties += _properties(outcome)
-
-
-def _properties(outcome: ItemOutcome) -> Iterator[tuple[str, object]]:
-    """For JUnit: plain values."""
-    yield "veil_mode", outcome.mode
-    yield "veil_verdict", outcome.verdict
-    yield "veil_steps", len(outcome.steps)
-    if outcome.cassette is not None:
-        yield "veil_cassette", outcome.cassette.encode("utf-8", "backslashreplace").decode("utf-8")
-    if outcome.first_divergence is not None:
-        yield "veil_first_divergence", outcome.first_divergence
 
 
 class Carrier:
@@ -113,7 +72,7 @@ class Gathered:
         phases = self._phases.setdefault(report.nodeid, {})
         if phases.get(report.when) != "failed":  # subtests say call again and again
             phases[report.when] = report.outcome
-        for data in json.loads(getattr(report, _CARRIED, "[]")):
+        for data in json.loads(getattr(report, CARRIED, "[]")):
             outcome = ItemOutcome.from_data(data)
             if outcome.scope == "function":
                 self._said[report.nodeid] = outcome

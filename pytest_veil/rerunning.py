@@ -14,6 +14,7 @@ import pytest
 from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
 from _pytest.runner import runtestprotocol
 
+from pytest_veil.carrying import attach
 from pytest_veil.outcomes import ACTIVE, ItemOutcome, Take, left, note
 from pytest_veil.telling import first_line, told
 from pytest_veil.verifying import Verified, verify_steps
@@ -187,8 +188,6 @@ def _shared(item: pytest.Item, take: Take) -> str | None:
 
 def _tell(item: pytest.Item, judged: _Judged, reports: list[pytest.TestReport]) -> None:
     """Put the verdict into the reports of the first run."""
-    from pytest_veil.report import attach
-
     call = next((report for report in reports if report.when == "call"), None)
     worst: list[str] = []
     for file, takes in judged.takes.items():

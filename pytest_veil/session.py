@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +13,12 @@ import pytest
 
 from pytest_veil import concealing
 from pytest_veil.cassettes import cassette_of, shared_cassette
-from pytest_veil.conclusions import claimed_twice, conclude, machines
+from pytest_veil.conclusions import claimed_twice, conclude, machines, word_of
 from pytest_veil.config import WRITING, Settings, settings_for, settings_of
+from pytest_veil.grounds import Grounds, import_all
 from pytest_veil.keeping import leave_place, tell_places
 from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
-from pytest_veil.real_disk import never_fake, real_disk
+from pytest_veil.real_disk import real_disk
 from pytest_veil.scenes import Opening, Scene
 
 if TYPE_CHECKING:
@@ -56,22 +55,21 @@ class VeilSession:
         self.config = config
         self.settings = settings_of(config)
         self._rules: Rules | None = None
-        self._slot: Slot | None = None
-        self._folder: Path | None = None
+        self._grounds = Grounds(config)
         self._open: list[Scene] = []
         self._failed: list[str] = []
         self._owners: dict[Path, str] = {}
         self._doubles: dict[str, list[str]] = {}
         self._pruner: Pruner | None = None
-        _import_all()
+        import_all()
 
     def begin(self) -> None:
         """Turn the eval mode on.
 
         Raises ``pytest.UsageError`` for a normaliser that is unknown or a secret that cannot be replaced.
         """
+        from pytest_veil.installing import install
         from pytest_veil.pruning import Pruner
-        from pytest_veil.report import install
         from veil import VeilError
         from veil.taping import PROFILES, Scrubbed
 
@@ -111,16 +109,8 @@ class VeilSession:
     # -- scenes
 
     def folder(self) -> Path:
-        """What the session keeps: pytest's own folder, with its retention, where pytest makes one."""
-        if self._folder is None:
-            factory = getattr(self.config, "_tmp_path_factory", None)
-            if isinstance(factory, pytest.TempPathFactory):
-                self._folder = factory.getbasetemp() / "veil"
-                self._folder.mkdir(mode=0o700, exist_ok=True)
-            else:
-                made = self._folder = Path(tempfile.mkdtemp(prefix="veil-"))
-                self.config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
-        return self._folder
+        """What the session keeps."""
+        return self._grounds.folder()
 
     def open(self, item: pytest.Item) -> Scene:
         """The scene of one test. Raises ``pytest.UsageError``, ``VeilError``."""
@@ -130,7 +120,7 @@ class VeilSession:
             owners = self._doubles.get(str(path), [])
             if len(owners) > 1:
                 raise pytest.UsageError(f"{self.shown(path)}: {' and '.join(owners)} would all be recorded there")
-        base, slot = self._base(settings, None)
+        base, slot = self._grounds.base(settings, None)
         return self._made(item.nodeid, "function", settings, base, path, slot)
 
     def open_shared(self, name: str, request: pytest.FixtureRequest | None) -> Scene:
@@ -149,7 +139,7 @@ class VeilSession:
             self._owners[path] = name
             if self._pruner is not None:
                 self._pruner.owns(path)
-        base, slot = self._base(settings, name)
+        base, slot = self._grounds.base(settings, name)
         nodeid = self.shown(owner) if owner is not None else "."
         scene = self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
         scene.elsewhere = hasattr(self.config, "workerinput")
@@ -162,7 +152,6 @@ class VeilSession:
         if settings.mode != "off":
             for more in self.config.hook.pytest_veil_scrub(config=self.config, nodeid=nodeid):
                 secrets += more or ()
-
         shown = "" if path is None else self.shown(path)
         records = self.folder() / "records"
         opening = Opening(
@@ -174,20 +163,7 @@ class VeilSession:
 
     def base_for(self, settings: Settings) -> Path:
         """A folder for the stage of one test, which may be emptied: in the eval mode the same for each test here."""
-        return self._base(settings, None)[0]
-
-    def _base(self, settings: Settings, name: str | None) -> tuple[Path, Slot | None]:
-        from veil.taping import PROFILES, take_slot
-
-        if settings.mode == "off":
-            return Path(tempfile.mkdtemp(prefix="off-", dir=self.folder())), None
-        if name is None and self._slot is not None:
-            return self._slot.path, None
-        slot = take_slot(PROFILES[settings.env or "deterministic"].place, "slot")
-        if name is None:
-            self._slot = slot
-            return slot.path, None
-        return slot.path, slot
+        return self._grounds.base(settings, None)[0]
 
     def shown(self, path: Path) -> str:
         """Relative to the root folder of the run, POSIX separators."""
@@ -305,7 +281,7 @@ class VeilSession:
         if scene.settings.mode in ("off", "verify"):
             return
         passed = all(phase.passed for phase in phases.values()) and "call" in phases
-        word = _word(phases)
+        word = word_of(phases)
         try:
             said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), self._edit(scene))
         except Exception as error:  # whatever goes wrong is a failure of this test, never one of pytest
@@ -321,22 +297,4 @@ class VeilSession:
             for scene in list(self._open):
                 with contextlib.suppress(Exception):
                     scene.close()
-            if self._slot is not None:
-                self._slot.close()
-                self._slot = None
-
-
-def _word(phases: dict[str, pytest.TestReport]) -> str:
-    """pytest's word for the whole test."""
-    if any(phase.failed for name, phase in phases.items() if name != "call"):
-        return "error"
-    call = phases.get("call") or phases.get("setup")
-    return "passed" if call is None else call.outcome
-
-
-def _import_all() -> None:
-    """Import now what tests would import later, perhaps while pyfakefs makes every module that it sees a fake one."""
-    from pytest_veil import filling, looking, running  # noqa: F401 - imported for what they import
-    from veil import api, taping, waiting  # noqa: F401
-
-    never_fake()
+            self._grounds.close()

@@ -6,6 +6,8 @@ behind) or a ``Player`` (answers from a tape); all three run, await and start co
 
 from __future__ import annotations
 
+# a handle needs it late, perhaps while a test has put a fake disk in place of the real one
+from veil import waiting  # noqa: F401
 from veil.cassettes.codec import decode, encode
 from veil.cassettes.errors import CassetteDamaged, CassetteMiss, CassetteVersion
 from veil.cassettes.families import standard
