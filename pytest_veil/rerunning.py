@@ -149,8 +149,8 @@ def _next(item: pytest.Item, judged: _Judged) -> pytest.Item | None:
 
 
 def _recorded(take: Take) -> Cassette | None:
-    """What it is compared with: a test that runs nothing needs no file, and has none."""
-    if take.recorded is None and not take.fresh.steps and not take.refused:
+    """What it is compared with: a test that runs nothing, or is refused all it asks for, has no file and needs none."""
+    if take.recorded is None and not take.fresh.steps:
         return take.fresh
     return take.recorded
 

@@ -123,6 +123,7 @@ class Opening:
 
         Raises:
             BadInput: a secret too short or too common to be replaced.
+            pytest.UsageError: the name of the test holds a secret.
             CassetteDamaged, CassetteVersion: there is a recording that cannot be read.
         """
         from veil.taping import PROFILES, Recorder, Stage, StageRunner
@@ -132,8 +133,12 @@ class Opening:
         profile = PROFILES[settings.env or ("inherit" if off else "deterministic")]
         stage = Stage.make(self.base, profile, os.environ, secrets=self.secrets, passed=settings.pass_env)
         stage.settle()
-        if not off:
-            stage.hidden("")  # a secret that cannot be replaced is told before anything runs
+        # also: a secret that cannot be replaced is told before anything runs
+        if not off and stage.hidden("").name(self.nodeid) != self.nodeid:
+            raise pytest.UsageError(
+                "the name of this test holds a secret, and so would its recording and every report: "
+                "give the parameter an id (pytest.param(..., id=...))"
+            )
         old = None
         if self.path is not None and settings.mode in ("replay", "record-missing", "refresh", "verify"):
             old = read_cassette(self.path, self.shown)

@@ -197,3 +197,44 @@ def test_it(veil_run):
             assert suite.run(f"--veil-mode={mode}").ret != 0
         assert suite.cassettes() == good
     assert [path.name for path in (suite.path / "cassettes").iterdir()] == list(good)
+
+
+def test_a_secret_in_a_parameter_is_refused_before_it_names_a_file(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "the-quick-brown-secret"
+    monkeypatch.setenv("SERVICE_API_TOKEN", secret)
+    suite.write(
+        "test_it.py",
+        """
+        import os, pytest
+
+        @pytest.mark.parametrize("token", [os.environ["SERVICE_API_TOKEN"]])
+        def test_named(veil_run, token):
+            veil_run("true")
+
+        @pytest.mark.parametrize("token", [pytest.param(os.environ["SERVICE_API_TOKEN"], id="token")])
+        def test_with_an_id(veil_run, token):
+            veil_run(["true", token])
+        """,
+    )
+    result = suite.run("--veil-mode=record")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*the name of this test holds a secret*"])
+    assert [secret.encode() in content for content in suite.cassettes().values()] == [False]
+    assert not [name for name in suite.cassettes() if secret in name]
+
+
+def test_a_test_that_is_refused_all_it_asks_for_passes_in_every_mode(suite: Suite) -> None:
+    suite.write(
+        "test_it.py",
+        """
+        import pytest, veil
+
+        def test_refused(veil_run):
+            with pytest.raises(veil.BadInput):
+                veil_run("true", timeout=0)
+        """,
+    )
+    for mode in ("live", "record", "replay", "verify"):
+        suite.run(f"--veil-mode={mode}").assert_outcomes(passed=1)

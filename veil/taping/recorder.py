@@ -24,7 +24,7 @@ from veil.model.outcome import Fact
 from veil.model.record import Record
 from veil.runner import Asked, Runner
 from veil.taping.ledger import Ledger
-from veil.taping.scrubbing import Scrubbed
+from veil.taping.scrubbing import Scrubbed, unnamed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
 
@@ -157,6 +157,7 @@ class Recorder(StageRunner):
             wholes=wholes,
             env=chosen(request, self.stage),
         )
+        step = unnamed(step, hidden)
         seen = record.observation
         seconds = tuple(outcome.seconds for outcome in (*seen.earlier, seen.outcome))
         with self._lock:

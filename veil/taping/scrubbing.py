@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from veil.cassettes.roots import Roots
+from veil.cassettes.steps import Step, TreeChange
+from veil.model.errors import Refused
 from veil.secrets.redactor import SecretSet
 from veil.secrets.shapes import redact_shapes
 
@@ -26,6 +28,34 @@ class Scrubbed(Roots):
         """
         return cls(tuple(folders), SecretSet.of(environment, extra, argument="veil_secrets"))
 
+    def name(self, text: str) -> str:
+        """The name of a file or a test without secrets; folders stay."""
+        return redact_shapes(self.secrets.redact_text(text))
+
     def hide(self, data: bytes) -> bytes:
         """``data`` without secrets and with tokens for folders."""
         return super().hide(redact_shapes(self.secrets.redact(data)))
+
+
+def unnamed(step: Step, hidden: Scrubbed) -> Step:
+    """The step without secrets in the names of its files. A replay makes and tells them under the names that are left.
+
+    Raises ``Refused`` (``secret_in_names``) when two files would be left with one name.
+    """
+
+    def clean(change: TreeChange) -> TreeChange:
+        old = None if change.old is None else hidden.name(change.old)
+        return replace(change, path=hidden.name(change.path), old=old)
+
+    changes = None if step.changes is None else tuple(map(clean, step.changes))
+    quiet = tuple(map(clean, step.quiet))
+    if changes == step.changes and quiet == step.quiet and all(hidden.name(path) == path for path in step.files):
+        return step
+    names = [change.path for change in (*(changes or ()), *quiet)]
+    if len(set(names)) < len(names):
+        raise Refused(
+            "files of this step differ only in the secrets of their names, so it cannot be recorded",
+            code="secret_in_names",
+        )
+    files = {hidden.name(path): fact for path, fact in step.files.items()}
+    return replace(step, changes=changes, quiet=quiet, files=files)
