@@ -28,6 +28,7 @@ class Asked:
         environment: what the command would inherit.
         listener: called with the stream's name and each piece of output.
         check: raise when the command or a post-condition fails.
+        place: among the runs of a recording, when it was given before the run began.
     """
 
     session: wiring.Session
@@ -36,6 +37,7 @@ class Asked:
     environment: Mapping[str, str]
     listener: Listener | None
     check: bool
+    place: int | None = None
 
 
 #: Threads of ``arun``: a loop that was closed without awaiting its tasks leaves them behind.
@@ -76,6 +78,10 @@ class Runner:
             raise BadInput("check", check, "True or False")
         return Asked(session, kit, request, environment, listener, bool(check))
 
+    def book(self, asked: Asked) -> Asked:
+        """A run that begins on a thread of its own keeps its turn among others of its task."""
+        return asked
+
     def perform(self, asked: Asked, controls: Controls) -> Record:
         """One foreground run, whole, on the calling thread."""
         return pipeline.run(asked.kit, asked.request, asked.environment, controls)
@@ -89,7 +95,7 @@ class Runner:
         """See ``veil.arun``."""
         import asyncio
 
-        asked = self.ask(command, options)
+        asked = self.book(self.ask(command, options))
         orders = Orders()
         controls = Controls(listener=asked.listener, orders=orders)
         loop = asyncio.get_running_loop()

@@ -68,7 +68,9 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def told(session: pytest.Pytester, *options: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", *options]
+    # without the plugin, which does of itself what the conftest of the session does by hand
+    quiet = ["-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:veil"]
+    command = [sys.executable, "-m", "pytest", *quiet, *options]
     done = session.run(*command, timeout=120)
     assert set(done.parseoutcomes()) - {"deselected"} == {"failed"}
     return done.stdout.str()

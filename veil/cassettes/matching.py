@@ -100,6 +100,8 @@ class Tape:
         self._by_key: dict[Key, list[int]] = {}
         for number, step in enumerate(self._steps, 1):
             self._by_key.setdefault(self._rekey(key_of(step)), []).append(number)
+        # of each key the steps not used yet: a step that is asked for a thousand times is not searched a thousand times
+        self._free = {key: list(numbers) for key, numbers in self._by_key.items()}
         self._used: set[int] = set()
         self._lock = threading.Lock()
 
@@ -127,12 +129,13 @@ class Tape:
         asked = self._rekey(asked)
         with self._lock:
             known = self._by_key.get(asked, [])
-            free = [number for number in known if number not in self._used]
+            free = self._free.get(asked, [])
             drifted: tuple[int, str] | None = None
-            for number in free:
+            for at, number in enumerate(free):
                 step = self._steps[number - 1]
                 now = state(step.touched) if state is not None and step.touched else None
                 if now is None or now == state_id(step.before):
+                    del free[at]
                     self._used.add(number)
                     return number, step
                 drifted = drifted or (number, now)

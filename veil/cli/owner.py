@@ -80,6 +80,8 @@ def main() -> int:
         report = handle.wait().to_dict()
     _report(report)
     _hold(session, handle)
+    if order["options"].get("left_running") != "keep":
+        wiring.end_adopted()  # what a lost supervisor had adopted came to this process
     return 0
 
 

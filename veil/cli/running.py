@@ -70,8 +70,9 @@ def run(asked: Asked, *, live: bool) -> tuple[Result, signal.Signals | None]:
         interrupted = _watch(wake_read, orders, progress if live else None)
         thread.join()
     found = done[0]
-    if isinstance(found, BaseException):
+    if isinstance(found, BaseException) or asked.request.left_running == "kill":
         wiring.end_adopted()  # what a lost supervisor had adopted came to this process
+    if isinstance(found, BaseException):
         raise found
     return Result(found), interrupted
 

@@ -97,6 +97,7 @@ class MemoryStore:
     def find(self, id: str | None) -> Record | None:
         """The record, the newest for ``None``, or nothing."""
         with self._lock:
+            self._settle()
             name = next((name for _, name in self.births()), "") if id is None else id
             kept = self._kept.get(name)
             if kept is None or kept.seat.touched < time.time() - self._bounds.ttl:
@@ -106,6 +107,7 @@ class MemoryStore:
     def births(self) -> Iterator[tuple[float, str]]:
         """Time of birth and id of every record, newest first."""
         with self._lock:
+            self._settle()
             horizon = time.time() - self._bounds.ttl
             newest_first = [(kept.born, name) for name, kept in self._kept.items() if kept.seat.touched >= horizon]
         return reversed(newest_first)
@@ -136,9 +138,20 @@ class MemoryStore:
             self._kept[record.id] = _Kept(record, born, Seat(number, number, now, record.status == "running", size))
             self._bytes += size - (0 if before is None else before.seat.size)
             bounds = self._bounds
-            if len(self._kept) > bounds.records or self._bytes > bounds.bytes or number % bounds.stride == 0:
+            # not each time: looking at every record would cost a full store more than the run; see _settle
+            if self._bytes > bounds.bytes or (number % bounds.stride == 0 and self._due(now)):
                 self._trim(number)
         return record
+
+    def _due(self, now: float) -> bool:
+        """Whether there is something to clear away: too many, or the oldest too old."""
+        oldest = next(iter(self._kept.values())).seat.touched
+        return len(self._kept) > self._bounds.records or oldest < now - self._bounds.ttl
+
+    def _settle(self) -> None:
+        """Whoever reads sees the limit kept exactly."""
+        if len(self._kept) > self._bounds.records:
+            self._trim(max(kept.seat.number for kept in self._kept.values()))
 
     def _trim(self, newest: int) -> None:
         doomed = set(superfluous([kept.seat for kept in self._kept.values()], self._bounds, time.time(), newest))

@@ -120,6 +120,9 @@ class Recorder(StageRunner):
             self._facts.append(None)
             return len(self._steps) - 1
 
+    def book(self, asked: Asked) -> Asked:
+        return replace(asked, place=self._place())
+
     def _tagged(self, asked: Asked) -> tuple[Asked, Scrubbed]:
         tag = os.urandom(8).hex()
         return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden(tag)
@@ -127,7 +130,7 @@ class Recorder(StageRunner):
     def _enter(self, asked: Asked) -> tuple[int, Asked, Scrubbed]:
         """A step begins. Raises ``BadInput`` for a folder outside before anything has run."""
         cwd = below(self.stage, asked.request.command.cwd)
-        place = self._place()
+        place = self._place() if asked.place is None else asked.place
         asked, hidden = self._tagged(asked)
         self._ledger.begin(place, self.stage.contents(hidden), hidden, cwd, background=asked.request.background)
         return place, asked, hidden
