@@ -11,7 +11,7 @@ from veil.secrets.names import carries_secret, is_secret_name, is_secret_value, 
 GOES = """
 AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN AWS_SECURITY_TOKEN AWS_PROFILE
 AWS_SHARED_CREDENTIALS_FILE AWS_CONTAINER_AUTHORIZATION_TOKEN GITHUB_TOKEN GITHUB_PAT GH_TOKEN GH_ENTERPRISE_TOKEN
-AZURE_DEVOPS_EXT_PAT MY_PAT NPM_TOKEN NODE_AUTH_TOKEN npm_config__auth npm_config_//registry.npmjs.org/:_authToken
+AZURE_DEVOPS_EXT_PAT MY_PAT NPM_TOKEN NODE_AUTH_TOKEN npm_config__auth npm_config_//registry.example/:_authToken
 npm_config__authToken npm_config__password PYPI_PASSWORD TWINE_PASSWORD DATABASE_URL TEST_DATABASE_URL DATABASE_URI
 POSTGRES_URL MONGODB_URI REDIS_URL CLOUDAMQP_URL CONNECTION_STRING AZURE_STORAGE_CONNECTION_STRING PGPASSWORD
 MYSQL_PWD MYSQL_ROOT_PASSWORD DB_PASS SMTP_PASS SSHPASS SSH_PRIVATE_KEY SSH_KEY DEPLOY_KEY SLACK_WEBHOOK_URL
@@ -103,12 +103,12 @@ def test_a_value_with_a_password_goes_under_any_name(value: str) -> None:
     "value",
     [
         "",
-        "https://pypi.org/simple",
+        "https://index.example/simple",
         "http://proxy:3128",
         "postgres://localhost:5432/app",
         "git@github.com:org/repo.git",
         "ssh://git@github.com:22/org/repo.git",
-        "https://registry.npmjs.org/@scope/pkg",
+        "https://registry.example/@scope/pkg",
         "/usr/bin:/bin",
         "password=$PASSWORD",
         "sqlite:///app.db",

@@ -5,6 +5,7 @@ Plain classes: a frozen dataclass costs about a millisecond each at import, and 
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 PREFIX = "VEIL_"
 
 
-class Kind:
+class Kind(abc.ABC):
     """How one kind of value is read. Each reader raises ``ValueError`` for a value that cannot be meant.
 
     Attributes:
@@ -24,17 +25,17 @@ class Kind:
     range: str
     python_range: str
 
+    @abc.abstractmethod
     def from_text(self, text: str, environ: Mapping[str, str]) -> Any:
         """The value of a variable, blanks around it already dropped."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def from_toml(self, value: Any) -> Any:
         """The value of a key in TOML's own types."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def from_python(self, value: Any) -> Any:
         """An argument, in the units of the field."""
-        raise NotImplementedError
 
     def to_text(self, value: Any) -> str:
         """The value as a variable would say it; empty for one that is not set."""
