@@ -28,7 +28,9 @@ def test_a_few_commands(tmp_path: Path) -> None:
     assert [rows["git_commit_hash"][level] for level in levels] == [False, True, True]
     assert [rows["umask_perm"][level] for level in levels] == [False, True, True]
     assert [rows["py_uuid4"][level] for level in levels] == [False, False, True]
-    assert rows["bash_time"]["masked"] == ["durations"]
+    # few runs on a quiet machine may take the same milliseconds, and then nothing had to be masked
+    assert rows["bash_time"]["normalised"] is True
+    assert rows["bash_time"]["masked"] in ([], ["durations"])
     assert [rows["py_random"][level] for level in levels] == [False, False, False]
     assert DETERMINISTIC.place is not None
     assert f"profile {DETERMINISTIC.name} {DETERMINISTIC.version}" in done.stdout

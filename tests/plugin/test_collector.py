@@ -578,13 +578,13 @@ def test_recordings_that_stand_alone_are_never_stale(suite: Path, slot: Slot) ->
     recorded(suite / "alone.veil.txtar", slot)
     recorded(suite / "ignored.veil.txtar", slot)
     (suite / "conftest.py").write_text("collect_ignore = ['ignored.veil.txtar', 'mine.veil.txtar']\n")
-    # the marker puts the recording of this test beside them
+    # a name of a recording is one below the folder of recordings, never beside what stands alone
     (suite / "test_it.py").write_text(
         "import pytest\n\n@pytest.mark.veil(cassette='mine.veil.txtar')\ndef test_it(veil_run):\n    veil_run('true')\n"
     )
     done = pytest_run(suite, "--veil-mode=record", "--veil-report=report.json")
     assert json.loads((suite / "report.json").read_text())["pruning"]["judged"] is True, done.stdout
-    assert lines(suite) == ["alone.veil.txtar", "ignored.veil.txtar", "mine.veil.txtar"]
+    assert lines(suite) == ["alone.veil.txtar", "cassettes/mine.veil.txtar", "ignored.veil.txtar"]
 
 
 def test_marks_from_a_conftest_choose_the_mode(suite: Path, slot: Slot) -> None:
