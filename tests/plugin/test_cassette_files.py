@@ -92,7 +92,8 @@ def test_a_marker_names_the_file(suite: Suite) -> None:
 )
 def test_a_damaged_file_is_never_no_recording(suite: Suite, content: str) -> None:
     """Case rr-06."""
-    suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo really > ../../../ran; echo 1")\n')
+    ran = suite.path / "ran"
+    suite.write("test_it.py", f'def test_it(veil_run):\n    veil_run("echo really >> {ran}; echo 1")\n')
     suite.run("--veil-mode=record").assert_outcomes(passed=1)
     path = suite.path / "cassettes" / "test_it.test_it.veil.txtar"
     if content == "half":
@@ -105,6 +106,7 @@ def test_a_damaged_file_is_never_no_recording(suite: Suite, content: str) -> Non
         result.assert_outcomes(errors=1)
         result.stdout.fnmatch_lines(["*cassettes/test_it.test_it.veil.txtar:[0-9]*: *"])
         assert path.read_bytes() == damaged
+    assert ran.read_text() == "really\n"
     suite.run("--veil-mode=record").assert_outcomes(passed=1)
     suite.run("--veil").assert_outcomes(passed=1)
 
