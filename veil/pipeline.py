@@ -46,6 +46,9 @@ def plan(kit: Kit, request: Request) -> Plan:
             raise Refused(f"{layer.name}: {reason}", code="layer_unavailable", layer=layer.name, reason=reason)
         else:
             skipped.append((layer.name, reason))
+    granted = [wish for layer in kit.layers if layer.name in chosen for wish in layer.supersedes]
+    superseded = {kit.wishes[wish].name for wish in granted if wish in kit.wishes}
+    chosen = [name for name in chosen if name not in superseded]
     names = tuple(layer.name for layer in sorted(kit.layers, key=lambda layer: layer.place) if layer.name in chosen)
     return replace(draft, layers=names, skipped=tuple(skipped))
 

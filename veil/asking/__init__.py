@@ -13,6 +13,7 @@ from typing import Any
 
 from veil.asking.command import command_of
 from veil.asking.options import BACKGROUND_INCOMPATIBLE, NAMES, NOT_IN_BACKGROUND
+from veil.asking.wishes import safety, secrets_protected
 from veil.checks.base import Check
 from veil.model.command import Effects, Limits, Request, Retry, ScrubEnv
 from veil.model.errors import BadInput, Refused, nearest
@@ -37,15 +38,13 @@ def build(
 ) -> Request:
     """The request. Raises ``BadInput`` naming the argument, or ``Refused`` (``background_incompatible``)."""
     for name in options:
-        if background and name in NOT_IN_BACKGROUND:
-            _refuse_waiting({name: True})
         if name not in NAMES:
             raise UnknownOption(name, options[name], f"an option that veil knows{nearest(name, NAMES)}")
     said = {name: value for name, value in options.items() if value is not None}
     if background:
         _refuse_waiting(said)
-    wishes: list[object] = []
-    if _flag(said, "scrub_env", settings.scrub_env):
+    wishes = safety(said)
+    if _flag(said, "scrub_env", settings.scrub_env or any(secrets_protected(wish) for wish in wishes)):
         wishes.append(ScrubEnv())
     effects = _effects(said, settings)
     if effects is not None and not background:

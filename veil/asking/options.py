@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from veil.model.command import Sandbox
+
 
 class RunOptions(TypedDict, total=False):
     """Keywords of ``veil.run``, ``veil.arun`` and ``veil.start``. ``None`` means not said.
@@ -32,6 +34,9 @@ class RunOptions(TypedDict, total=False):
         max_output: bytes kept of each stream (default 5,000,000, ``VEIL_MAX_STREAM_BYTES``).
         contain: a supervisor process owns the run, so that nothing of it survives, whatever it did.
         left_running: ``"kill"`` (default) or ``"keep"`` what is still running when the command itself has ended.
+        sandbox: ``True``, or a mapping of what to confine (see ``Sandbox``); refused where it cannot be granted.
+        trace: tell from system calls what was read, written, executed and connected to (Linux, strace).
+        preview: run in a disposable view of cwd and tell what would have changed.
         project: folder whose records and settings are used (default: the git top level, else the folder, that the
             process was in when it first used veil).
     """
@@ -57,6 +62,9 @@ class RunOptions(TypedDict, total=False):
     max_output: int | None
     contain: bool | None
     left_running: Literal["kill", "keep"] | None
+    sandbox: bool | Mapping[str, Any] | Sandbox | None
+    trace: bool | None
+    preview: bool | None
     project: str | os.PathLike[str] | None
 
 
@@ -67,5 +75,5 @@ JSON_NAMES: Mapping[str, tuple[str, float]] = {"timeout_ms": ("timeout", 1000.0)
 
 #: Options that only make sense when somebody waits for the end (tools reference, background processes).
 BACKGROUND_INCOMPATIBLE = ("expect", "retries", "retry_on_exit", "backoff", "full", "timeout", "check", "effects")
-#: Refused in the background by the same code before it is asked whether this version knows them.
+#: Refused in the background by the same code, whatever they say.
 NOT_IN_BACKGROUND = ("preview", "trace")

@@ -1,4 +1,4 @@
-"""``--expect KEY=VALUE``: from words of a command line to the values that ``veil.run(expect=...)`` takes.
+"""``--expect KEY=VALUE`` and ``--sandbox-option KEY=VALUE``: from words to the values that ``veil.run`` takes.
 
 Only text is converted here. What a key means, which keys there are and which values they take is told by the checks.
 """
@@ -80,4 +80,29 @@ def expectations(words: Iterable[str]) -> dict[str, Any]:
             raise BadInput(f"expect.{key}", text, "one value: it was given twice")
         earlier = found[key] if isinstance(found[key], list) else [found[key]]
         found[key] = [*earlier, *(value if isinstance(value, list) else [value])]
+    return found
+
+
+#: Options of ``sandbox`` that are text; the others are truths and numbers.
+_TEXT = ("writable", "deny_read", "unix_sockets", "backend")
+_MANY = ("writable", "deny_read", "unix_sockets")
+
+
+def confined(words: Iterable[str]) -> dict[str, Any]:
+    """The mapping for ``sandbox`` from ``KEY=VALUE`` words; a key alone means true, a path given twice is a list.
+
+    Raises ``BadInput`` for a key that is given twice and can stand only once.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        value: Any = text if key in _TEXT else _truth(text) if equals else True
+        if isinstance(value, str) and key not in _TEXT:
+            value = number(value)
+        if key in _MANY:
+            found[key] = [*found.get(key, ()), value]
+        elif key in found:
+            raise BadInput(f"sandbox.{key}", text, "one value: it was given twice")
+        else:
+            found[key] = value
     return found

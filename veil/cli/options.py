@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from veil import BadInput
-from veil.cli.expecting import expectations, number
+from veil.cli.expecting import confined, expectations, number
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +30,10 @@ _COMMON: tuple[Callable[[F], F], ...] = (
     click.option("--shell", metavar="PROGRAM", help="The shell that reads a command text (default: bash, else sh)."),
     click.option("--max-output", metavar="BYTES", help="Bytes kept of each stream (default: 5000000)."),
     click.option("--left-running", metavar="kill|keep", help="What becomes of processes that the command leaves."),
+    click.option("--sandbox/--no-sandbox", default=None, help="Confine it: writes only to cwd and a private temp."),
+    click.option(
+        "--sandbox-option", metavar="KEY=VALUE", multiple=True, help="As network=off, writable=DIR; repeatable."
+    ),
     click.option("--project", metavar="DIR", help="Folder whose records and settings are used."),
 )
 _WAITING: tuple[Callable[[F], F], ...] = (
@@ -38,6 +42,8 @@ _WAITING: tuple[Callable[[F], F], ...] = (
     click.option("--retries", metavar="N", help="Further attempts after a failed one."),
     click.option("--retry-on-exit", metavar="CODE", multiple=True, help="Retry these exit codes only; repeatable."),
     click.option("--backoff", metavar="SECONDS", help="Rest before the second attempt; doubled before each later one."),
+    click.option("--trace", is_flag=True, default=None, help="Tell from system calls what it read, wrote and ran."),
+    click.option("--preview", is_flag=True, default=None, help="Run in a disposable view; tell what would change."),
     click.option("--full", is_flag=True, default=None, help="Show the streams uncondensed."),
     click.option(
         "--contain/--no-contain",
@@ -82,6 +88,11 @@ def keywords(said: Mapping[str, Any]) -> dict[str, Any]:
         found["effects"] = {"on": True, "off": False, "all": "all"}[found["effects"]]
     if "expect" in found:
         found["expect"] = expectations(found["expect"])
+    options = found.pop("sandbox_option", ())
+    if options:
+        if found.get("sandbox") is False:
+            raise BadInput("sandbox", False, "left out with --sandbox-option")
+        found["sandbox"] = confined(options)
     if "stdin" in found:
         found["stdin"] = _stdin(found["stdin"])
     env = _environment(found.pop("env", ()), found.pop("unset_env", ()))

@@ -78,6 +78,8 @@ class LiveRun:
 
     def _start(self) -> None:
         launch = self._as_file(self._enter(self._work.inner, self._inner, self._launch))
+        if launch.outside:
+            launch = replace(launch, argv=(*launch.outside, *launch.argv), outside=())
         self._pump = pump.Pump(launch, self._controls)
         orders = self._controls.orders
         if orders is not None and orders.cancelled:

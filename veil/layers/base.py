@@ -14,11 +14,17 @@ Entered = Generator[Launch, Outcome, Findings]
 
 class Layer(Protocol):
     """Grants one kind of wish. ``needed`` layers that cannot be granted refuse the run (safety fails closed);
-    the others are skipped with a note (observation fails open)."""
+    the others are skipped with a note (observation fails open).
+
+    Attributes:
+        supersedes: types of wishes that need not be granted as well when this layer is in the plan (who traces a
+            run knows its changes and takes no pictures).
+    """
 
     name: str
     place: Place
     needed: bool
+    supersedes: tuple[type, ...]
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         """Why this machine cannot grant the wish, or ``None``. Cached probes only."""

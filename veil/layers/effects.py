@@ -34,6 +34,7 @@ class EffectsLayer:
     name = "effects"
     place = Place.WATCH
     needed = False
+    supersedes: tuple[type, ...] = ()
 
     def __init__(
         self,

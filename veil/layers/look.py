@@ -22,6 +22,7 @@ class LookLayer:
     name = "look"
     place = Place.WATCH
     needed = False
+    supersedes: tuple[type, ...] = ()
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         return None

@@ -21,6 +21,7 @@ class ScrubEnvLayer:
     name = "scrub_env"
     place = Place.GUARD
     needed = True
+    supersedes: tuple[type, ...] = ()
     grants = ScrubEnv
 
     def __init__(self, is_secret: Callable[[str, str], bool]) -> None:

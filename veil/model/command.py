@@ -69,6 +69,45 @@ class ScrubEnv:
 
 
 @dataclass(frozen=True)
+class Sandbox:
+    """Wish: confine the command. A machine that cannot grant all of it refuses the run.
+
+    Attributes:
+        network: ``True`` leaves the network as it is, ``False`` takes all of it away.
+        writable: further folders that may be written to; cwd and a private temp folder always may.
+        protect_secrets: the usual credential folders and files cannot be read.
+        deny_read: further paths that cannot be read.
+        unix_sockets: with ``network=False``: sockets by path that may still be reached (``()``: none).
+        backend: name of the backend that has to do it; ``None`` takes the strongest that works here.
+        protect_git: hooks and config of a repository in cwd cannot be written to.
+        max_processes: processes alive at once. max_memory, max_file_size, max_disk: bytes. max_cpu: seconds.
+    """
+
+    network: bool = True
+    writable: tuple[str, ...] = ()
+    protect_secrets: bool = False
+    deny_read: tuple[str, ...] = ()
+    unix_sockets: tuple[str, ...] = ()
+    backend: str | None = None
+    protect_git: bool = False
+    max_processes: int | None = None
+    max_memory: int | None = None
+    max_file_size: int | None = None
+    max_disk: int | None = None
+    max_cpu: float | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Wish: tell from system calls what was read, written, executed and connected to."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Wish: run in a disposable view of cwd and tell what would have changed; the tree itself stays as it is."""
+
+
+@dataclass(frozen=True)
 class Look:
     """Wish: look at these paths when the command has ended, so that checks can judge without the world.
 

@@ -56,6 +56,8 @@ class Launch:
         env: the whole environment of the child.
         tag: value that marks every process of the run in its environment (see ``veil.host.tree_of_processes``).
         pass_fds: descriptors a confining layer must hand down.
+        outside: words put in front of everything when it starts, whatever other layers wrap ``argv`` in later (the
+            mounts of a preview have to be there before a sandbox closes the door).
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
     """
 
@@ -69,6 +71,7 @@ class Launch:
     left_running: LeftRunning = "kill"
     tag: str = ""
     pass_fds: tuple[int, ...] = ()
+    outside: tuple[str, ...] = ()
     umask: int | None = None
     fixed_addresses: bool = False
 

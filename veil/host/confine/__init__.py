@@ -1,0 +1,1 @@
+"""Confining a process: one module per backend, each behind the small interface of ``base``."""

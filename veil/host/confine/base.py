@@ -1,0 +1,69 @@
+"""What has to be confined, in resolved paths, and what a backend is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """One run's confinement, every path absolute, real (no link in it) and existing.
+
+    Attributes:
+        cwd: where the command runs; writable.
+        writable: further folders or files that may be written to.
+        temp: the run's own temporary folder on the host; the command sees it as its TMPDIR, and as ``/tmp`` where a
+            backend has mounts.
+        network: ``False`` takes it away.
+        sockets: unix sockets by path that may still be reached.
+        masked_folders, masked_files: cannot be read; also where they lie below something writable.
+        readonly: cannot be written to although they lie below something writable.
+        own: folders of veil's own state, neither read nor written by the command.
+    """
+
+    cwd: str
+    temp: str
+    writable: tuple[str, ...] = ()
+    network: bool = True
+    sockets: tuple[str, ...] = ()
+    masked_folders: tuple[str, ...] = ()
+    masked_files: tuple[str, ...] = ()
+    readonly: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """How to start a command inside.
+
+    Attributes:
+        argv: the words that confine the command, with the command at their end.
+        pass_fds: descriptors these words need.
+        restrict: run on the throw-away thread that starts the process; what it restricts, that thread's children
+            inherit and the rest of this process does not. ``None``: nothing to do there.
+    """
+
+    argv: tuple[str, ...]
+    pass_fds: tuple[int, ...] = ()
+    restrict: Callable[[], None] | None = None
+
+
+class Backend(Protocol):
+    """One way to confine. ``name`` is what results call it."""
+
+    name: str
+
+    def unavailable(self) -> str | None:
+        """Why it does not work on this machine, found by trying the real thing once (a denied write seen denied)."""
+
+    def lacks(self, bounds: Bounds) -> str | None:
+        """Why it cannot grant these very bounds, or ``None``."""
+
+    def gaps(self, bounds: Bounds) -> tuple[str, ...]:
+        """What it leaves open of these bounds on this machine, each in a few words."""
+
+    def confine(self, argv: tuple[str, ...], bounds: Bounds) -> AbstractContextManager[Wrapped]:
+        """The command inside; what was opened for it is closed when the context ends."""
