@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from veil.checkpoints import Checkpoints
+from veil.snapshots import Checkpoints
 
 PER_FOLDER, SIZE, CHANGED = 20, 10_000, 50
 GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0"]

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "model": 0,
     "host": 1,
-    **dict.fromkeys(("layers", "executors", "store", "checkpoints"), 2),
+    **dict.fromkeys(("layers", "executors", "store", "snapshots"), 2),
     **dict.fromkeys(("checks", "present", "secrets", "cassettes", "policy", "classify", "importers"), 2),
     **dict.fromkeys(("kit", "pipeline", "cleaning", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking", "tools"), 4),
@@ -30,7 +30,7 @@ FLOORS = {
     **dict.fromkeys(("cli", "mcp", "testing", "doctor"), 5),
 }
 #: The only parts that may touch the machine.
-ON_THE_HOST = {"layers", "executors", "store", "checkpoints"}
+ON_THE_HOST = {"layers", "executors", "store", "snapshots"}
 #: Names of the rooms that may import a dependency.
 OWNERS = {
     "psutil": {"host"},

@@ -56,7 +56,7 @@ def give_up_powers() -> None:
 def powerless(code: str, *arguments: object) -> str:
     """What ``code`` prints in a process of its own without powers. ``sys.argv[1:]`` are the arguments."""
     lines = f"import sys\nsys.path[:0] = [{str(HERE)!r}, {str(ROOT)!r}]\n"
-    lines += "from ckpt_trees import give_up_powers\nfrom veil.checkpoints import Checkpoints\n"
+    lines += "from ckpt_trees import give_up_powers\nfrom veil.snapshots import Checkpoints\n"
     lines += "from veil.model.errors import VeilError\nimport os\ngive_up_powers()\n"
     argv = [sys.executable, "-c", lines + code, *map(str, arguments)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)

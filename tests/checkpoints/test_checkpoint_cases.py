@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from ckpt_trees import ROOT, powerless, snapshot
 
-from veil.checkpoints import Checkpoints
 from veil.model.errors import BadInput, Refused
+from veil.snapshots import Checkpoints
 
 GIT = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
 
@@ -73,7 +73,7 @@ def test_ckpt_03_needs_no_git_and_no_identity(way: str, kept: Checkpoints, ws: P
     before = snapshot(ws)
     env = {"HOME": str(empty), "PATH": str(empty) if way == "no git" else os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     code = (
-        "import sys; from pathlib import Path; from veil.checkpoints import Checkpoints\n"
+        "import sys; from pathlib import Path; from veil.snapshots import Checkpoints\n"
         "kept = Checkpoints(Path(sys.argv[1])); ws = Path(sys.argv[2])\n"
         "print(kept.take(ws, 'a').files); (ws / 'tracked').write_text('new'); (ws / 'late').write_text('x')\n"
         "kept.restore(ws, 'a')\n"

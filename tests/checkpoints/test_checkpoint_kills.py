@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from ckpt_trees import ROOT, snapshot
 
-from veil.checkpoints import Checkpoints
+from veil.snapshots import Checkpoints
 
 #: Rounds of each test; the full exercise has 200.
 ROUNDS = int(os.environ.get("VEIL_TEST_KILLS", "5"))
 CODE = """
 import sys
 from pathlib import Path
-from veil.checkpoints import Checkpoints
+from veil.snapshots import Checkpoints
 kept = Checkpoints(Path(sys.argv[1]))
 print(flush=True)
 sys.stdin.read(1)

@@ -13,7 +13,7 @@ from ckpt_trees import snapshot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from veil.checkpoints import Checkpoints
+from veil.snapshots import Checkpoints
 
 NAMES = st.sampled_from(["a", "b", "c", "A", "\u00e9", "x y", "new\nline", "-rf", ".git", os.fsdecode(b"\xff")])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)

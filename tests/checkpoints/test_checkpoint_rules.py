@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from ckpt_trees import HERE, ROOT, powerless, snapshot
 
-from veil.checkpoints import Checkpoints
 from veil.model.errors import BadInput, NotFound, Refused
 from veil.model.outcome import Change
+from veil.snapshots import Checkpoints
 
 
 @pytest.fixture
@@ -436,7 +436,7 @@ import os, sys
 sys.path[:0] = [{str(HERE)!r}, {str(ROOT)!r}]
 from pathlib import Path
 from ckpt_trees import snapshot
-from veil.checkpoints import Checkpoints
+from veil.snapshots import Checkpoints
 from veil.model.errors import VeilError
 base = Path(sys.argv[1])
 kept, ws = Checkpoints(base / "store" / "state"), base / "tree" / "ws"
@@ -489,7 +489,7 @@ assert snapshot(ws) == new
 def test_many_at_once_keep_their_order_and_their_contents(kept: Checkpoints, ws: Path, tmp_path: Path) -> None:
     (ws / "f").write_text("x")
     code = (
-        "import sys; from pathlib import Path; from veil.checkpoints import Checkpoints\n"
+        "import sys; from pathlib import Path; from veil.snapshots import Checkpoints\n"
         "for n in range(8): print(Checkpoints(Path(sys.argv[1])).take(sys.argv[2], sys.argv[3]).number)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -6,11 +6,11 @@ import os
 import stat
 import time
 
-from veil.checkpoints.known import Held, trusts
-from veil.checkpoints.sinks import Sink
 from veil.host.anchored import FILE, Anchor, Row, row_of
 from veil.host.metadata import Attributes, attributes_of, set_mode
 from veil.model.errors import Refused
+from veil.snapshots.known import Held, trusts
+from veil.snapshots.sinks import Sink
 
 _TRIES = 6
 _FIRST_PAUSE = 0.005

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.checkpoints.listings import KINDS, Entry, Tree, compare
 from veil.model.outcome import Change
+from veil.snapshots.listings import KINDS, Entry, Tree, compare
 
 
 def changes(then: Tree, now: Tree) -> list[Change]:

@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from veil.checkpoints import clearing, comparing, restoring
-from veil.checkpoints.base import BEFORE_RESTORE, Checkpoint, Restored, check_label, label_given
-from veil.checkpoints.finding import find
-from veil.checkpoints.projects import Project, resolved
-from veil.checkpoints.taking import Taking, name_only
 from veil.host.anchored import Anchor
 from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Change
+from veil.snapshots import clearing, comparing, restoring
+from veil.snapshots.base import BEFORE_RESTORE, Checkpoint, Restored, check_label, label_given
+from veil.snapshots.finding import find
+from veil.snapshots.projects import Project, resolved
+from veil.snapshots.taking import Taking, name_only
 
 __all__ = ["BEFORE_RESTORE", "Checkpoint", "Checkpoints", "Restored"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from veil.checkpoints.listings import NAMED_ONLY, Difference, Entry, Tree, compare
-from veil.checkpoints.walking import Picture
+from veil.snapshots.listings import NAMED_ONLY, Difference, Entry, Tree, compare
+from veil.snapshots.walking import Picture
 
 Deed = Literal["created", "replaced", "adjusted"]
 

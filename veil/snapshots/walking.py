@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from veil.checkpoints.known import Cache, Held, Known, Own, Sums, trusts
-from veil.checkpoints.listings import Entry, Letter, Manifest, encode_listing, join
-from veil.checkpoints.reading import Moved, Reading
-from veil.checkpoints.sinks import Sink
 from veil.host.anchored import Anchor, Row
 from veil.host.metadata import attributes_of
 from veil.model.errors import Refused
+from veil.snapshots.known import Cache, Held, Known, Own, Sums, trusts
+from veil.snapshots.listings import Entry, Letter, Manifest, encode_listing, join
+from veil.snapshots.reading import Moved, Reading
+from veil.snapshots.sinks import Sink
 
 #: How often a folder, or the whole tree, is looked at again because it changed meanwhile.
 TRIES = 6

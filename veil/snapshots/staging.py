@@ -10,14 +10,14 @@ import contextlib
 import os
 import stat
 
-from veil.checkpoints.listings import Entry
-from veil.checkpoints.plans import Plan
-from veil.checkpoints.sinks import Reader, damaged
 from veil.host.anchored import Anchor
 from veil.host.blobs import hash_open
 from veil.host.clone import write_all
 from veil.host.metadata import dress, set_mode
 from veil.model.errors import Refused
+from veil.snapshots.listings import Entry
+from veil.snapshots.plans import Plan
+from veil.snapshots.sinks import Reader, damaged
 
 #: How the folder is called, before a random word.
 PREFIX = ".veil-restore-"

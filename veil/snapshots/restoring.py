@@ -13,18 +13,18 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from veil.checkpoints import comparing
-from veil.checkpoints.applying import Applying
-from veil.checkpoints.base import BEFORE_RESTORE, Restored
-from veil.checkpoints.index import Pending, Row
-from veil.checkpoints.listings import Tree
-from veil.checkpoints.plans import Plan, plan
-from veil.checkpoints.projects import Opened, Project
-from veil.checkpoints.staging import PREFIX, Staging, clear
-from veil.checkpoints.taking import Own, Taking
 from veil.host.anchored import Anchor
 from veil.host.metadata import dress
 from veil.model.errors import Refused
+from veil.snapshots import comparing
+from veil.snapshots.applying import Applying
+from veil.snapshots.base import BEFORE_RESTORE, Restored
+from veil.snapshots.index import Pending, Row
+from veil.snapshots.listings import Tree
+from veil.snapshots.plans import Plan, plan
+from veil.snapshots.projects import Opened, Project
+from veil.snapshots.staging import PREFIX, Staging, clear
+from veil.snapshots.taking import Own, Taking
 
 #: Paths named in an error at most.
 MAX_NAMED = 50

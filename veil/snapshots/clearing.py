@@ -6,12 +6,12 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from veil.checkpoints.base import BEFORE_RESTORE
-from veil.checkpoints.index import Place, Row
-from veil.checkpoints.listings import decode_listing, decode_manifest
-from veil.checkpoints.projects import Opened, Project, all_projects
-from veil.checkpoints.sinks import store_trouble
 from veil.host.blobs import Pack
+from veil.snapshots.base import BEFORE_RESTORE
+from veil.snapshots.index import Place, Row
+from veil.snapshots.listings import decode_listing, decode_manifest
+from veil.snapshots.projects import Opened, Project, all_projects
+from veil.snapshots.sinks import store_trouble
 
 #: Share of a pack that must be dead before ``drop`` writes the rest of it anew.
 DEAD_SHARE = 0.5

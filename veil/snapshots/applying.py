@@ -7,13 +7,13 @@ import stat
 from collections.abc import Callable
 from functools import partial
 
-from veil.checkpoints.listings import Entry, Tree
-from veil.checkpoints.plans import Plan
-from veil.checkpoints.staging import Staging
-from veil.checkpoints.walking import Picture, letter_of
 from veil.host.anchored import FILE, Anchor, row_of
 from veil.host.metadata import dress, set_mode
 from veil.model.errors import Refused
+from veil.snapshots.listings import Entry, Tree
+from veil.snapshots.plans import Plan
+from veil.snapshots.staging import Staging
+from veil.snapshots.walking import Picture, letter_of
 
 
 class Applying:

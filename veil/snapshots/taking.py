@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from veil.checkpoints import known
-from veil.checkpoints.base import Checkpoint
-from veil.checkpoints.listings import Tree, encode_manifest
-from veil.checkpoints.projects import Opened, Project
-from veil.checkpoints.sinks import Keeping, Naming, Sink
-from veil.checkpoints.walking import Picture, Walk
 from veil.host.anchored import Anchor
+from veil.snapshots import known
+from veil.snapshots.base import Checkpoint
+from veil.snapshots.listings import Tree, encode_manifest
+from veil.snapshots.projects import Opened, Project
+from veil.snapshots.sinks import Keeping, Naming, Sink
+from veil.snapshots.walking import Picture, Walk
 
 #: (device, inode) of folders that are veil's own.
 Own = frozenset[tuple[int, int]]

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from veil.checkpoints.index import Index, Row, opened
-from veil.checkpoints.listings import Manifest, Tree, decode_manifest
-from veil.checkpoints.sinks import Reader
 from veil.host.blobs import Vault, make_private
 from veil.host.turns import turn
 from veil.model.errors import BadInput, StoreFailed
+from veil.snapshots.index import Index, Row, opened
+from veil.snapshots.listings import Manifest, Tree, decode_manifest
+from veil.snapshots.sinks import Reader
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from veil.checkpoints.base import BEFORE_RESTORE
-from veil.checkpoints.index import Row
-from veil.checkpoints.projects import Project, all_projects
 from veil.model.errors import NotFound, Refused
+from veil.snapshots.base import BEFORE_RESTORE
+from veil.snapshots.index import Row
+from veil.snapshots.projects import Project, all_projects
 
 
 @dataclass(frozen=True)

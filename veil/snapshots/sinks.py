@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from veil.checkpoints.index import Index, Place
 from veil.host.blobs import LARGE, Pack, Vault, hash_open, name_of
 from veil.model.errors import Refused, StoreFailed
+from veil.snapshots.index import Index, Place
 
 
 class Sink(Protocol):

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from veil.checkpoints.base import Checkpoint
-from veil.checkpoints.listings import Manifest
 from veil.model.errors import StoreFailed
+from veil.snapshots.base import Checkpoint
+from veil.snapshots.listings import Manifest
 
 if TYPE_CHECKING:
     import sqlite3
