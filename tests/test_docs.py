@@ -290,7 +290,12 @@ def test_the_command_line_has_the_options_that_the_page_promises() -> None:
     page = read(ROOT / "docs" / "running.md")
     (told,) = re.findall(r"`veil run --help` lists them\.\s([^.]*) have no place there", page)
     absent = set(re.findall(r"`(\w+)`", told))
-    there = {option.name for option in cli.commands["run"].params} - {"command", "as_json", "unset_env"}
+    there = {option.name for option in cli.commands["run"].params} - {
+        "command",
+        "as_json",
+        "unset_env",
+        "sandbox_option",
+    }
     assert there == set(NAMES) - absent
 
 

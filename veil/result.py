@@ -209,7 +209,7 @@ class Result:
     @property
     def effects_unavailable(self) -> str | None:
         """Why it is not known which files changed."""
-        return self.record.observation.findings.notes.get("effects_unavailable")
+        return self.record.observation.findings.why_unknown
 
     @property
     def shared(self) -> bool | str:

@@ -498,3 +498,27 @@ def test_other_file_systems_are_a_named_gap(mounted: Path, tmp_path: Path) -> No
     findings = watch(layer_for(tmp_path, "scan"), mounted, "echo 1 > mnt/x; echo 1 > y")
     assert rows(findings) == ["created y"]
     assert findings.notes["effects_gaps"] == ["mnt: another file system"]
+
+
+def test_a_harmless_command_is_not_looked_at_where_looking_is_dear(folder: Path) -> None:
+    for number in range(20):
+        (folder / f"f{number}").write_text("x")
+    asked: list[Request] = []
+
+    def harmless(request: Request) -> bool:
+        asked.append(request)
+        return request.command.argv[-1].startswith("cat")
+
+    layer = EffectsLayer(None, git_first=10, harmless=harmless)
+    assert rows(watch(layer, folder, "cat f1")) == []  # nobody knew yet that there is much to see
+    assert asked == []
+    assert watch(layer, folder, "cat f1").notes == {"effects": "read-only"}
+    assert watch(layer, folder, "cat f1").changes is None
+    assert rows(watch(layer, folder, "echo 1 > f1")) == ["modified f1"]
+    assert len(asked) == 3
+
+
+def test_a_large_repository_is_known_by_its_index(folder: Path) -> None:
+    shell(folder, "git init -q; for n in $(seq 20); do echo $n > f$n; done; git add .")
+    layer = EffectsLayer(None, git_first=10, harmless=lambda request: True)
+    assert watch(layer, folder, "cat f1").notes == {"effects": "read-only"}

@@ -66,6 +66,8 @@ def build(
         retry=_retry(said),
         full=_flag(said, "full", False),
         no_store=_flag(said, "no_store", settings.no_store),
+        # who asks for changes by name wants them looked at, whatever the pre-check thinks of the command
+        insist="effects" in said or any(name == "changed" for name, _ in expect),
         merge_stderr=merged,
         redact=_flag(said, "redact", settings.redact) or bool(said.get("secrets")),
         secrets=_secrets(said.get("secrets", ())),

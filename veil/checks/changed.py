@@ -53,7 +53,7 @@ class Changed:
         findings = seen.findings
         changes = findings.changes
         if changes is None:
-            reason = findings.notes.get("effects_unavailable") or "nobody looked for changes in this run"
+            reason = findings.why_unknown or "nobody looked for changes in this run"
             return self._judged("inconclusive", expected, None, f"it is not known what changed: {shown(reason)}")
         paths = [path for change in changes for path in _names(change)]
         if isinstance(expected, bool):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, overload
 
 #: Whether others may have changed the tree meanwhile: no, yes, or nobody could tell (no place for lock files).
 Shared = Literal[False, True, "unknown"]
@@ -84,8 +84,14 @@ class Window:
         return self._shared
 
 
-def enter(directory: Path | None, root: str, wait: float) -> Window:
+@overload
+def enter(directory: Path | None, root: str, wait: float) -> Window: ...
+@overload
+def enter(directory: Path | None, root: str, wait: float, needless: Callable[[], bool]) -> Window | None: ...
+def enter(directory: Path | None, root: str, wait: float, needless: Callable[[], bool] | None = None) -> Window | None:
     """Wait at most ``wait`` seconds for the turn in the tree at ``root``, then go ahead and let the others know.
+
+    ``needless`` is asked before it would wait: when it says so, nobody waits and there is no window.
 
     Never raises because of the disk: without a place for lock files the run goes ahead and shares with ``unknown``.
     """
@@ -98,6 +104,8 @@ def enter(directory: Path | None, root: str, wait: float) -> Window:
         if _counter(folder) > _MAX_COUNTER:
             _truncate(folder)
         return Window(False, partial(_let_go, descriptor), folder)
+    if needless is not None and needless():
+        return None
     from filelock import FileLock, Timeout
 
     # not per thread: the thread that ends a run need not be the one that began it

@@ -84,6 +84,20 @@ def locate(cwd: str, own_paths: tuple[str, ...] = (), most: int = MAX_ENTRIES) -
     return Tree(real, root, repository, own, most)
 
 
+#: Bytes that an entry of git's index takes at least.
+_ENTRY_BYTES = 64
+
+
+def tracks_more(tree: Tree, files: int) -> bool:
+    """Whether git tracks more files than that there, by the size of its index: costs one look at the file."""
+    if tree.repository is None:
+        return False
+    try:
+        return os.stat(os.path.join(tree.repository.git_dir, "index")).st_size > files * _ENTRY_BYTES
+    except OSError:
+        return False
+
+
 #: cwd -> its real path and the device and inode that both led to.
 _known: dict[str, tuple[str, int, int]] = {}
 

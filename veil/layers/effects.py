@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ from veil.host import locks, pictures
 from veil.host.changes import compare
 from veil.host.tree import MAX_ENTRIES, TooMuch, TreeUnknown
 from veil.layers.base import Entered
-from veil.model.command import Effects
+from veil.model.command import Effects, Request
 from veil.model.outcome import Findings
 from veil.model.plan import Launch, Place, Plan
+
+_NEEDLESS = {"effects": "read-only"}
 
 
 class EffectsLayer:
@@ -23,11 +27,17 @@ class EffectsLayer:
     ``effects_gaps`` (what was not looked at), ``ignored_changed`` (``{"total", "first"}``: changed files that git
     ignores), ``ignored_unseen`` (``True``: nobody looked at ignored files).
 
+    ``effects``: ``"read-only"`` (nobody looked, since the pre-check says that the command can change nothing).
+
+    The pre-check is asked where looking costs more than asking: where git tracks many files, where an earlier look saw
+    many, and before a run would wait for its turn.
+
     Args:
         lock_directory: where lock files go (made with mode 0700); ``None``: no turns are taken.
         wait_seconds: how long a run waits for its turn before it goes ahead.
         own_paths: absolute paths of veil's own that are never reported.
         git_first: tracked files beyond which git is asked instead of scanning.
+        harmless: whether the command of a request can change nothing, by the pre-check.
         most_entries: files and folders beyond which the changes of a tree are given up as unknown.
     """
 
@@ -43,6 +53,7 @@ class EffectsLayer:
         own_paths: tuple[str, ...] = (),
         git_first: int = pictures.GIT_FIRST,
         most_entries: int = MAX_ENTRIES,
+        harmless: Callable[[Request], bool] = lambda request: False,
     ) -> None:
         self.lock_directory = lock_directory
         self.wait_seconds = wait_seconds
@@ -50,6 +61,8 @@ class EffectsLayer:
         self.own_paths = tuple(os.path.realpath(path) for path in own)
         self.git_first = git_first
         self.most_entries = most_entries
+        self.harmless = harmless
+        self._large: set[str] = set()
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         return None
@@ -68,17 +81,35 @@ class EffectsLayer:
         except TreeUnknown as error:
             yield launch
             return _unknown(error, False)
-        window = locks.enter(self.lock_directory, tree.root, self.wait_seconds)
+        needless = self._judged(plan.request)
+        if (tree.root in self._large or pictures.tracks_more(tree, self.git_first)) and needless():
+            yield launch
+            return Findings(notes=dict(_NEEDLESS))
+        window = locks.enter(self.lock_directory, tree.root, self.wait_seconds, needless)
+        if window is None:
+            yield launch
+            return Findings(notes=dict(_NEEDLESS))
         try:
             try:
                 tree, before = self._first(tree, ignored)
             except TreeUnknown as error:
                 yield launch
                 return _unknown(error, window.leave())
+            if len(before.scan.entries) > self.git_first:
+                self._remember(tree.root)
             yield launch
             return _told(tree, before, ignored, window)
         finally:
             window.leave()
+
+    def _judged(self, request: Request) -> Callable[[], bool]:
+        """Asks the pre-check when it is called, once."""
+        return functools.cache(lambda: not request.insist and self.harmless(request))
+
+    def _remember(self, root: str) -> None:
+        if len(self._large) >= 256:
+            self._large.clear()
+        self._large.add(root)
 
     def _first(self, tree: pictures.Tree, ignored: bool) -> tuple[pictures.Tree, pictures.Picture]:
         """The first picture; of the working directory alone when the tree around it is too much to look at."""

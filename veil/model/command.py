@@ -123,6 +123,7 @@ class Request:
 
     Attributes:
         expect: pairs of check name and its parsed expected value, in the order given.
+        insist: look for changes even when the pre-check says that the command can make none.
         merge_stderr: one stream in true order (both land in stdout).
         redact: known secret values are replaced before anything is kept; ``secrets`` are further values.
         contain: a supervisor process owns the tree; nothing of it survives, whatever it did.
@@ -138,6 +139,7 @@ class Request:
     retry: Retry = field(default_factory=Retry)
     full: bool = False
     no_store: bool = False
+    insist: bool = False
     merge_stderr: bool = False
     redact: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)

@@ -218,6 +218,13 @@ class Findings:
     files: Mapping[str, Fact] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def why_unknown(self) -> str | None:
+        """Why it is not known what changed, when somebody was to look."""
+        if self.notes.get("effects") == "read-only":
+            return "nobody looked, since the pre-check calls the command read-only (effects=True looks)"
+        return self.notes.get("effects_unavailable")
+
     def merged(self, other: Findings) -> Findings:
         """Both together; ``other`` wins where both speak."""
         return Findings(

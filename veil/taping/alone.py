@@ -171,6 +171,10 @@ def _wished(name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
         return {"scrub_env": True}
     if name == "Look":  # comes with the expectations
         return {}
+    if name in ("Trace", "Preview"):
+        return {name.lower(): True}
+    if name == "Sandbox":
+        return {"sandbox": dict(wish)}
     raise Refused(f"the wish {name!r} cannot be asked for again", code="cannot_ask", wish=name)
 
 

@@ -56,7 +56,11 @@ class StageRunner(Runner):
 
     def _of_stage(self, asked: Asked) -> dict[str, Any]:
         """What is so of every run here, whatever was asked."""
-        return {"umask": self.stage.profile.umask, "fixed_addresses": self.stage.profile.fixed_addresses}
+        return {
+            "umask": self.stage.profile.umask,
+            "fixed_addresses": self.stage.profile.fixed_addresses,
+            "insist": True,  # a test may ask later what changed
+        }
 
     def _session(self, project: Any) -> wiring.Session:
         own = dict(os.environ)
