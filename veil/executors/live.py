@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from veil.host import children, pump
@@ -45,6 +45,7 @@ class LiveRun:
         self._found = Findings()
         self._pump: pump.Pump
         self._failed: Outcome | None = None
+        self._settle: Callable[[Outcome], Outcome] | None = None
         self.pid: int | None = None
         try:
             self._launch = self._enter(work.outer, self._outer, work.launch)
@@ -77,15 +78,17 @@ class LiveRun:
         self._drop_script()
 
     def _start(self) -> None:
-        launch = self._as_file(self._enter(self._work.inner, self._inner, self._launch))
+        launch = self._enter(self._work.inner, self._inner, self._as_file(self._launch))
         if launch.outside:
             launch = replace(launch, argv=(*launch.outside, *launch.argv), outside=())
+        self._settle = None
         self._pump = pump.Pump(launch, self._controls)
         orders = self._controls.orders
         if orders is not None and orders.cancelled:
             # it waited for its turn in the tree meanwhile: what nobody wants any more must not begin
             self._failed = Outcome("spawn_failed", 126, spawn_error="cancelled before it started", cancelled=True)
             return
+        self._settle = launch.settle
         try:
             self._pump.begin()
         except children.CannotStart as error:
@@ -105,7 +108,8 @@ class LiveRun:
                 file.write(os.fsencode(text))
         argv = launch.argv
         at = argv.index(text)
-        return replace(launch, argv=(*argv[: at - 1], self._script, *argv[at + 1 :]))
+        argv = (*argv[: at - 1], self._script, *argv[at + 1 :])
+        return replace(launch, argv=argv, readable=(*launch.readable, self._script))
 
     def _drop_script(self) -> None:
         if self._script is not None:
@@ -118,6 +122,8 @@ class LiveRun:
         try:
             while True:
                 outcome = self._failed if self._failed is not None else self._pump.finish()
+                if self._settle is not None:
+                    outcome = self._settle(outcome)
                 self._leave(self._inner, outcome)
                 if not self._again(self._work.plan.request.retry, outcome, len(earlier)):
                     break

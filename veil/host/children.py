@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, ClassVar, Protocol
 
-from veil.host import prctl, processes
+from veil.host import prctl, processes, restricted
 from veil.model.outcome import Usage
 from veil.model.plan import Launch
 
@@ -73,18 +73,7 @@ class PlainChild:
         self._closed = True
         self._before = processes.now()
         try:
-            with prctl.fixed_addresses(launch.fixed_addresses):
-                self._popen = subprocess.Popen(
-                    launch.argv,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    cwd=launch.cwd,
-                    env=launch.env,
-                    start_new_session=True,
-                    pass_fds=launch.pass_fds,
-                    umask=-1 if launch.umask is None else launch.umask,
-                )
+            self._popen = restricted.start(launch.restrict, lambda: self._spawn(launch, stdin, stdout, stderr))
         except OSError as error:
             raise CannotStart(error) from error
         except BaseException:
@@ -97,6 +86,21 @@ class PlainChild:
         self._watch = ExitWatch(self.pid)
         # looked up late: a start time costs a read of /proc that a plain run never needs
         self._root: processes.Process | None = None
+
+    @staticmethod
+    def _spawn(launch: Launch, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+        with prctl.fixed_addresses(launch.fixed_addresses):
+            return subprocess.Popen(
+                launch.argv,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=launch.cwd,
+                env=launch.env,
+                start_new_session=True,
+                pass_fds=launch.pass_fds,
+                umask=-1 if launch.umask is None else launch.umask,
+            )
 
     def fileno(self) -> int:
         return self._watch.fileno()

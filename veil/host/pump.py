@@ -75,6 +75,14 @@ class Pump:
             self._wires.give_up()
             raise
         self._wires.connect()
+        if self._launch.started is not None:
+            try:
+                self._launch.started()
+            except BaseException:
+                self._abort(self._child)
+                self._wires.close()
+                self._child.close()
+                raise
 
     # -- the loop
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from veil.host import prctl, processes
+from veil.host import prctl, processes, restricted
 from veil.host.children import KILL_WAIT, CannotStart, end_carriers
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
@@ -31,8 +31,11 @@ class SupervisedChild:
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
         try:
-            with prctl.fixed_addresses(launch.fixed_addresses):
-                self._supervisor = self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)
+            # the supervisor lives under the same restrictions as its command: else it would have to be told them, and
+            # what is restricted in one domain may still be signalled and looked at from within the same one
+            self._supervisor = restricted.start(
+                launch.restrict, lambda: self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)
+            )
         except BaseException:
             self._control.close()
             raise
@@ -58,18 +61,19 @@ class SupervisedChild:
 
     @staticmethod
     def _spawn(launch: Launch, control: int, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of the
-            # command's own text can match
-            [sys.executable, "-I", "-S", "-B", _PROGRAM, str(control), str(os.getpid())],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-            pass_fds=(control, *launch.pass_fds),
-            cwd="/",
-            env={},
-        )
+        with prctl.fixed_addresses(launch.fixed_addresses):
+            return subprocess.Popen(
+                # -I -S -B: nothing of the user's is imported, nothing is written; a command line that no pattern of
+                # the command's own text can match
+                [sys.executable, "-I", "-S", "-B", _PROGRAM, str(control), str(os.getpid())],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                pass_fds=(control, *launch.pass_fds),
+                cwd="/",
+                env={},
+            )
 
     def fileno(self) -> int:
         return self._control.fileno()

@@ -58,7 +58,13 @@ class Launch:
         pass_fds: descriptors a confining layer must hand down.
         outside: words put in front of everything when it starts, whatever other layers wrap ``argv`` in later (the
             mounts of a preview have to be there before a sandbox closes the door).
+        readable: files that a confining layer must let the command read, wherever they lie.
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
+        restrict: run on a thread of its own that then starts the process: what it gives up, its children do not have
+            and the rest of this process keeps.
+        started: called once the process has started, before anything is waited for. What it raises ends the run.
+        settle: what the end of the words that wrap the command says of the command itself; asked once, before any
+            layer hears of the outcome.
     """
 
     argv: tuple[str, ...]
@@ -72,8 +78,12 @@ class Launch:
     tag: str = ""
     pass_fds: tuple[int, ...] = ()
     outside: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
     umask: int | None = None
     fixed_addresses: bool = False
+    restrict: Callable[[], None] | None = None
+    started: Callable[[], None] | None = None
+    settle: Callable[[Outcome], Outcome] | None = None
 
 
 #: One layer applied to its wish: wraps a launch, is sent the outcome, returns findings.

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from veil.model.outcome import Outcome
+
+
+class CannotConfine(Exception):
+    """No backend can do it. ``reasons``: what each that was asked said, by name."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+        self.reasons = dict(reasons)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much a command may use before it is ended; ``None``: as much as there is.
+
+    Attributes: processes: alive at once. memory, file_size, disk: bytes. cpu: seconds.
+    """
+
+    processes: int | None = None
+    memory: int | None = None
+    file_size: int | None = None
+    disk: int | None = None
+    cpu: float | None = None
 
 
 @dataclass(frozen=True)
@@ -21,7 +45,9 @@ class Bounds:
         sockets: unix sockets by path that may still be reached.
         masked_folders, masked_files: cannot be read; also where they lie below something writable.
         readonly: cannot be written to although they lie below something writable.
+        readable: files that the command must be able to read, wherever they lie.
         own: folders of veil's own state, neither read nor written by the command.
+        allowance: how much it may use. A backend that cannot hold it to that says so in ``lacks``.
     """
 
     cwd: str
@@ -32,7 +58,9 @@ class Bounds:
     masked_folders: tuple[str, ...] = ()
     masked_files: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @dataclass(frozen=True)
@@ -44,11 +72,16 @@ class Wrapped:
         pass_fds: descriptors these words need.
         restrict: run on the throw-away thread that starts the process; what it restricts, that thread's children
             inherit and the rest of this process does not. ``None``: nothing to do there.
+        started, settle: see ``veil.model.plan.Launch``.
+        limit: asked after the end: the option (``max_cpu`` ...) whose limit ended the command, or ``None``.
     """
 
     argv: tuple[str, ...]
     pass_fds: tuple[int, ...] = ()
     restrict: Callable[[], None] | None = None
+    started: Callable[[], None] | None = None
+    settle: Callable[[Outcome], Outcome] | None = None
+    limit: Callable[[Outcome], str | None] | None = None
 
 
 class Backend(Protocol):
