@@ -1,10 +1,12 @@
-"""What only the C library can set of a process: who adopts its orphans, and how its memory is laid out."""
+"""What only the C library can set of a process: who adopts its orphans, its memory's layout, what it gives up."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import functools
+import os
+import struct
 from collections.abc import Iterator
 
 from veil.host.processes import LINUX
@@ -42,3 +44,45 @@ def become_subreaper() -> bool:
         return False
     pr_set_child_subreaper = 36
     return bool(_libc().prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0)
+
+
+def no_new_privileges() -> None:
+    """This thread and what it starts never gain privileges through a program. Raises ``OSError``."""
+    pr_set_no_new_privs = 38
+    if _libc().prctl(pr_set_no_new_privs, 1, 0, 0, 0) != 0:
+        raise _error("prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def filter_calls(program: bytes) -> None:
+    """Put this thread and what it starts under a seccomp filter (an array of ``struct sock_filter``); it needs
+    ``no_new_privileges`` before. Raises ``OSError``."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+    pr_set_seccomp, seccomp_mode_filter = 22, 2
+    code = Program(len(program) // 8, program)
+    if _libc().prctl(pr_set_seccomp, seccomp_mode_filter, ctypes.byref(code), 0, 0) != 0:
+        raise _error("prctl(PR_SET_SECCOMP)")
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this thread, for good, and for what it starts. Raises ``OSError``.
+
+    Without no_new_privs as well, root would get those of the bounding set back with the next program.
+    """
+    pr_capbset_drop, pr_cap_ambient, pr_cap_ambient_clear_all = 24, 47, 4
+    libc = _libc()
+    for capability in range(64):
+        # stops at the first that the kernel does not know, and at once for those who may not
+        if libc.prctl(pr_capbset_drop, capability, 0, 0, 0) != 0:
+            break
+    libc.prctl(pr_cap_ambient, pr_cap_ambient_clear_all, 0, 0, 0)  # kernels before 4.3 have none
+    version_3, nothing = 0x20080522, bytes(24)
+    if libc.capset(struct.pack("=Ii", version_3, 0), nothing) != 0:
+        raise _error("capset")
+
+
+def _error(call: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{call}: {os.strerror(number)}")
