@@ -50,8 +50,9 @@ What each does:
 
 {chr(10).join(meanings)}
 
-A project cannot choose the shell or the place of the records: a checkout that somebody else wrote would then decide
-which program reads your commands and where your output is written.
+A project cannot choose the shell, the place of the records or the room for checkpoints: a checkout that somebody else
+wrote would then decide which program reads your commands, where your output is written, and which checkpoints of your
+other folders go.
 """
 
 

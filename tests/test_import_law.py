@@ -26,6 +26,7 @@ FLOORS = {
     **dict.fromkeys(("kit", "pipeline", "cleaning", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking", "tools"), 4),
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
+    **dict.fromkeys(("precheck", "rewinding"), 5),
     **dict.fromkeys(("__main__", "runner", "taping", "waiting"), 5),
     **dict.fromkeys(("cli", "mcp", "testing", "doctor"), 5),
 }
@@ -218,7 +219,14 @@ def printing(source: Source) -> Iterator[str]:
                 yield source.at(node.lineno, "print below the doors")
 
 
-RULES: tuple[Callable[[Source], Iterator[str]], ...] = (floors, owners, machine, doors, sizes, printing)
+def names(source: Source) -> Iterator[str]:
+    """Importing ``veil.x`` puts the module in the place of a public function of that name."""
+    root = source.path.parents[len(source.shown.split("/")) - 1]
+    if source.package == "veil" and source.name.count(".") == 1 and source.room in public_names(root):
+        yield source.at(1, f"veil.{source.room} is a public name, and this module would hide it")
+
+
+RULES: tuple[Callable[[Source], Iterator[str]], ...] = (floors, owners, machine, doors, sizes, printing, names)
 
 
 @pytest.mark.parametrize("source", HOUSE, ids=lambda source: source.shown)
@@ -289,6 +297,7 @@ VIOLATIONS = {
     "a private attribute": ("pytest_veil/x.py", "import veil\nveil.host\n", "x.py:2: veil.host"),
     "a long function": ("veil/kit.py", "def f():\n" + "    x = 1\n" * 60, "kit.py:1: f has 61 lines"),
     "a long module": ("veil/kit.py", "x = 1\n" * 301, "kit.py:301: 301 lines"),
+    "a public name": ("veil/result.py", "", "result.py:1: veil.result is a public name"),
     "a print": ("veil/present/x.py", "print('x')\n", "x.py:1: print"),
 }
 
@@ -299,6 +308,8 @@ def test_the_law_bites(case: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.parent.mkdir(parents=True)
     file.write_text(text, encoding="utf-8")
+    (tmp_path / "veil").mkdir(exist_ok=True)
+    (tmp_path / "veil" / "__init__.py").write_text('__all__ = ["result"]\n', encoding="utf-8")
     violations = [violation for rule in RULES for violation in rule(Source(file, tmp_path))]
     assert len(violations) == 1, violations
     assert expected in violations[0]

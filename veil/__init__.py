@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from veil.model.outcome import Change
     from veil.model.record import Record
     from veil.model.verdict import Judgement, Verdict
+    from veil.precheck import Assessment, plan
     from veil.result import Result
+    from veil.rewinding import Checkpoint, Restored, checkpoint, checkpoints, diff, drop, restore
 
 __version__ = "0.1.0"
 
@@ -54,11 +56,17 @@ _WHERE = {
     "Record": "veil.model.record",
     **dict.fromkeys(("Judgement", "Verdict"), "veil.model.verdict"),
     "Result": "veil.result",
+    **dict.fromkeys(("Assessment", "plan"), "veil.precheck"),
+    **dict.fromkeys(
+        ("Checkpoint", "Restored", "checkpoint", "checkpoints", "diff", "drop", "restore"), "veil.rewinding"
+    ),
 }
 
 __all__ = [
+    "Assessment",
     "BadInput",
     "Change",
+    "Checkpoint",
     "CommandFailed",
     "Detail",
     "Handle",
@@ -68,6 +76,7 @@ __all__ = [
     "NotFound",
     "Record",
     "Refused",
+    "Restored",
     "Result",
     "RunOptions",
     "StoreFailed",
@@ -76,10 +85,16 @@ __all__ = [
     "Verdict",
     "__version__",
     "arun",
+    "checkpoint",
+    "checkpoints",
     "detail",
+    "diff",
+    "drop",
     "handle_of",
     "kill",
     "logs",
+    "plan",
+    "restore",
     "run",
     "runs",
     "start",

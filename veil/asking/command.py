@@ -31,7 +31,7 @@ def command_of(command: object, said: Mapping[str, Any], settings: Settings) -> 
         return Command((shell, "-c", command), cwd, command, env, stdin)
     if "shell" in said:
         raise BadInput("shell", said["shell"], "nothing when the command is an argv (an argv uses no shell)")
-    return Command(_argv(command), cwd, None, env, stdin)
+    return Command(argv_of(command), cwd, None, env, stdin)
 
 
 def _bytes(argument: str, text: str) -> bytes:
@@ -42,7 +42,8 @@ def _bytes(argument: str, text: str) -> bytes:
         raise BadInput(argument, text, "text that can be encoded (it holds a lone surrogate)") from None
 
 
-def _argv(command: object) -> tuple[str, ...]:
+def argv_of(command: object) -> tuple[str, ...]:
+    """An argv as text. Raises ``BadInput``."""
     if isinstance(command, (bytes, bytearray)) or not isinstance(command, Sequence):
         raise BadInput("command", command, "a shell text or a sequence of arguments")
     argv = []

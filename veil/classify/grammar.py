@@ -10,6 +10,8 @@ import time
 from functools import lru_cache
 from typing import Any
 
+from veil.model.errors import Refused
+
 #: Characters that are a blank or nothing to one reader and a part of a word to the other.
 ODD = re.compile(
     "[\r\v\f\0\x85\xa0\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u2066-\u206f\u3000\ufeff\u00ad\u061c\u180e\ufff9-\ufffb]"
@@ -35,17 +37,25 @@ _PLAIN_DELIMITER = re.compile(rb"""\\?[A-Za-z0-9_.%+@-]+\Z|'[A-Za-z0-9_.%+@ -]+'
 
 @lru_cache(maxsize=1)
 def _language() -> Any:
-    import tree_sitter
-    import tree_sitter_bash
-
+    try:
+        import tree_sitter
+        import tree_sitter_bash
+    except ImportError as error:
+        raise Refused(
+            f"the pre-check reads commands with tree-sitter, and that is not here ({error}): "
+            "install tree-sitter and tree-sitter-bash, or pytest-veil once more",
+            code="parser_missing",
+            missing=error.name,
+        ) from error
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
 def _tree(data: bytes) -> Any:
     """The tree, or None when the parser would take out of all proportion long."""
+    language = _language()  # first: it says what to do when there is no tree_sitter
     import tree_sitter
 
-    parser = tree_sitter.Parser(_language())
+    parser = tree_sitter.Parser(language)
     if len(data) <= SHORT:
         return parser.parse(data)
     if data.count(b"|") > MOST_PIPES:

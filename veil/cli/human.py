@@ -116,15 +116,19 @@ def _changes(data: dict[str, Any]) -> Iterator[Line]:
         return
     total = data.get("files_changed_total", len(rows))
     yield "head", f"--- {total} changed ({data['effects_source']})"
-    for row in rows:
-        words = f"{_LETTER.get(row['change'], '?')} {name_of(row['path'])}"
-        if "old" in row:
-            words += f" (was {name_of(row['old'])})"
-        if row["kind"] not in ("file", "dir"):
-            words += f" ({row['kind']})"
-        if "count" in row:
-            words += f" ({row['count']} {row['change']})"
-        yield "name", words
+    yield from map(change, rows)
+
+
+def change(row: dict[str, Any]) -> Line:
+    """One changed file, or a folder of them."""
+    words = f"{_LETTER.get(row['change'], '?')} {name_of(row['path'])}"
+    if "old" in row:
+        words += f" (was {name_of(row['old'])})"
+    if row["kind"] not in ("file", "dir"):
+        words += f" ({row['kind']})"
+    if "count" in row:
+        words += f" ({row['count']} {row['change']})"
+    return "name", words
 
 
 def _verdict(result: Result) -> Iterator[Line]:

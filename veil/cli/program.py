@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import options, screen, tapes
+from veil.cli import options, safety, screen, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
@@ -248,7 +248,7 @@ def ps(as_json: bool, project: str | None) -> int:
 @options.project
 @options.as_json
 def gc(as_json: bool, project: str | None) -> int:
-    """Clear away what is over its limits and give the room back."""
+    """Clear away records of this project and checkpoints of all folders that are over their limits."""
     from veil.cli import stored
 
     return stored.gc(project, as_json=as_json)
@@ -263,4 +263,5 @@ def doctor(as_json: bool) -> int:
     return room.doctor(as_json=as_json)
 
 
-cli.add_command(tapes.cassette)
+for command in (*safety.COMMANDS, tapes.cassette):
+    cli.add_command(command)

@@ -128,11 +128,12 @@ def alive(project: str | None) -> list[veil.Result]:
 
 def gc(project: str | None, *, as_json: bool) -> int:
     """See ``veil gc --help``."""
-    from veil import wiring
+    from veil import rewinding, wiring
 
     store = wiring.session(dict(os.environ), project).kit.store
     collect = getattr(store, "gc", None)
     done: dict[str, int] = {} if collect is None else collect()
+    done.update((f"checkpoints_{name}", count) for name, count in rewinding.collect(project).items())
     if as_json:
         screen.document(done)
     else:

@@ -126,7 +126,8 @@ class Settings:
         metadata=_line(
             "VEIL_MAX_CHECKPOINT_BYTES",
             Number(1, 1000 * _TERABYTE, "bytes"),
-            "Reserved for checkpoints; this version takes none and only validates the value.",
+            "Bytes of all checkpoints together; over it the oldest go. Labelled ones and the newest of a folder stay.",
+            in_project=False,
         ),
     )
 

@@ -149,9 +149,18 @@ class Checkpoints:
 
         Raises: ``BadInput``, ``StoreFailed``, ``Refused`` (``busy``).
         """
-        if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
-            raise BadInput("max_bytes", max_bytes, "a number of bytes, 0 or more")
+        _limit(max_bytes)
         return clearing.collect(self._base, self._wait, max_bytes)
+
+    def trim(self, max_bytes: int) -> str | None:
+        """``gc`` when there is more than ``max_bytes`` on the disk, without waiting for anybody.
+
+        Costs a look at the sizes of files when there is less, or when nothing may go.
+
+        Returns: why there is still more, or ``None``. Raises ``BadInput``.
+        """
+        _limit(max_bytes)
+        return clearing.trim(self._base, max_bytes)
 
     def _project(self, origin: str) -> Project:
         return Project(self._base, origin, self._wait)
@@ -168,10 +177,15 @@ class Checkpoints:
         return frozenset(found)
 
 
+def _limit(max_bytes: object) -> None:
+    if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
+        raise BadInput("max_bytes", max_bytes, "a number of bytes, 0 or more")
+
+
 def _folder(directory: object) -> str:
     origin = resolved(directory)
     if not os.path.isdir(origin):
-        raise BadInput("directory", directory, "a folder that is there")
+        raise BadInput("dir", directory, "a folder that is there")
     return origin
 
 

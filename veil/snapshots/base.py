@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from veil.model.errors import BadInput
 
@@ -25,6 +26,8 @@ class Checkpoint:
         created: seconds since the epoch.
         files: regular files in it. bytes: of all of them.
         left_out: path -> why it is in the checkpoint by name only (socket, device, other file system, an attribute).
+        over_limit: why all checkpoints together have more bytes than they may; ``None`` when they have not, or when
+            nobody looked.
     """
 
     id: str
@@ -33,6 +36,19 @@ class Checkpoint:
     files: int
     bytes: int
     left_out: Mapping[str, str] = field(default_factory=dict)
+    over_limit: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view: ``label``, ``left_out`` and ``over_limit`` only when they say something."""
+        data: dict[str, Any] = {"id": self.id}
+        if self.label is not None:
+            data["label"] = self.label
+        data.update(created=self.created, files=self.files, bytes=self.bytes)
+        if self.left_out:
+            data["left_out"] = dict(self.left_out)
+        if self.over_limit is not None:
+            data["over_limit"] = self.over_limit
+        return data
 
     @property
     def number(self) -> int:
@@ -56,6 +72,18 @@ class Restored:
     before: str = BEFORE_RESTORE
     before_id: str = ""
     left: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON view: the checkpoint's ``id`` and ``label``, what was done (numbers above 0 only), ``before`` and
+        ``before_id``, and ``left`` when it says something."""
+        data: dict[str, Any] = {"id": self.checkpoint.id}
+        if self.checkpoint.label is not None:
+            data["label"] = self.checkpoint.label
+        data.update((word, count) for word, count in self.counts.items() if count)
+        data.update(before=self.before, before_id=self.before_id)
+        if self.left:
+            data["left"] = dict(self.left)
+        return data
 
 
 def is_id(text: str) -> bool:

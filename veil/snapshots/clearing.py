@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from veil.host.blobs import Pack
+from veil.model.errors import Refused, StoreFailed
 from veil.snapshots.base import BEFORE_RESTORE
 from veil.snapshots.index import Place, Row
 from veil.snapshots.listings import decode_listing, decode_manifest
@@ -15,6 +18,8 @@ from veil.snapshots.sinks import store_trouble
 
 #: Share of a pack that must be dead before ``drop`` writes the rest of it anew.
 DEAD_SHARE = 0.5
+#: Share of the limit that is in use after a trim, so that not every checkpoint in a full store has to clear.
+FILL = 0.9
 
 
 def collect(base: Path, wait: float, max_bytes: int) -> dict[str, int]:
@@ -25,7 +30,7 @@ def collect(base: Path, wait: float, max_bytes: int) -> dict[str, int]:
         with project.writing() as at:
             pinned, candidates = _apart(at)
             seen: set[bytes] = set()
-            total += _gain(at, pinned, seen)
+            total += _beside(project) + _gain(at, pinned, seen)
             for row in candidates:
                 gain = _gain(at, [row.manifest], seen)
                 total += gain
@@ -49,9 +54,44 @@ def collect(base: Path, wait: float, max_bytes: int) -> dict[str, int]:
     return {"removed": removed, "left": left, "bytes_freed": max(0, before - after), "bytes_left": after}
 
 
+def trim(base: Path, max_bytes: int) -> str | None:
+    """See ``Checkpoints.trim``."""
+    projects = all_projects(base, 0.0)
+    size = sum(_about(project.folder) for project in projects)
+    if size <= max_bytes:
+        return None
+    try:
+        if any(_may_go(project.rows(), set()) for project in projects):
+            size = collect(base, 0.0, int(max_bytes * FILL))["bytes_left"]
+    except (Refused, StoreFailed) as error:
+        why = "others are at work on some of them" if error.code == "busy" else str(error)
+        return f"{size} bytes, more than {max_bytes}: {why}"
+    if size <= max_bytes:
+        return None
+    return (
+        f"{size} bytes, more than {max_bytes}: those with a label and the newest of each folder never go by themselves"
+    )
+
+
+def _about(folder: Path) -> int:
+    """Bytes on the disk, looked at without a turn: files come and go meanwhile."""
+    total = 0
+    for place in (folder, folder / "packs", folder / "objects"):
+        with contextlib.suppress(FileNotFoundError), os.scandir(place) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file(follow_symlinks=False):
+                        total += entry.stat(follow_symlinks=False).st_size
+    return total
+
+
 def _size(project: Project, at: Opened) -> int:
-    own = sum(status.st_size for file in project.folder.iterdir() if stat.S_ISREG((status := file.lstat()).st_mode))
-    return own + at.vault.size_on_disk()
+    return _beside(project) + at.vault.size_on_disk()
+
+
+def _beside(project: Project) -> int:
+    """Bytes of the index and the cache, which clearing does not give back."""
+    return sum(status.st_size for file in project.folder.iterdir() if stat.S_ISREG((status := file.lstat()).st_mode))
 
 
 def _apart(at: Opened) -> tuple[list[bytes], list[Row]]:
@@ -59,17 +99,18 @@ def _apart(at: Opened) -> tuple[list[bytes], list[Row]]:
     rows = at.index.rows()
     pending = at.index.pending()
     pinned = [] if pending is None else [pending.target]
-    stays = set() if pending is None else {pending.before_id}
+    candidates = _may_go(rows, set() if pending is None else {pending.before_id})
+    going = {row.checkpoint.id for row in candidates}
+    pinned += [row.manifest for row in rows if row.checkpoint.id not in going]
+    return pinned, candidates
+
+
+def _may_go(rows: Sequence[Row], stays: set[str]) -> list[Row]:
+    """Of the checkpoints of one folder, newest first, those that may be cleared away."""
     newest = next((row for row in rows if row.checkpoint.label != BEFORE_RESTORE), None)
     undo = next((row for row in rows if row.checkpoint.label == BEFORE_RESTORE), None)
-    stays.update(row.checkpoint.id for row in (newest, undo) if row is not None)
-    candidates = []
-    for row in rows:
-        if row.checkpoint.id in stays or row.checkpoint.label not in (None, BEFORE_RESTORE):
-            pinned.append(row.manifest)
-        else:
-            candidates.append(row)
-    return pinned, candidates
+    stays = stays | {row.checkpoint.id for row in (newest, undo) if row is not None}
+    return [row for row in rows if row.checkpoint.label in (None, BEFORE_RESTORE) and row.checkpoint.id not in stays]
 
 
 def _gain(at: Opened, manifests: Iterable[bytes], seen: set[bytes]) -> int:

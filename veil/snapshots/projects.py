@@ -124,8 +124,8 @@ def all_projects(base: Path, wait: float) -> list[Project]:
 def resolved(directory: object) -> str:
     """The real path of a folder that somebody named; it need not exist. Raises ``BadInput``."""
     if not isinstance(directory, (str, os.PathLike)):
-        raise BadInput("directory", directory, "the path of a folder")
+        raise BadInput("dir", directory, "the path of a folder")
     text = os.fspath(directory)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise BadInput("directory", directory, "the path of a folder")
+        raise BadInput("dir", directory, "the path of a folder")
     return os.path.realpath(text)
