@@ -13,7 +13,8 @@ from veil.host.processes import LINUX
 
 
 @functools.cache
-def _libc() -> ctypes.CDLL:
+def libc() -> ctypes.CDLL:
+    """The C library of this process; ``errno`` of a call by ``ctypes.get_errno``."""
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -27,7 +28,7 @@ def fixed_addresses(wanted: bool) -> Iterator[None]:
         yield
         return
     query, addr_no_randomize = 0xFFFFFFFF, 0x0040000
-    personality = _libc().personality
+    personality = libc().personality
     personality.argtypes = [ctypes.c_ulong]
     before = personality(query)
     changed = before >= 0 and personality(before | addr_no_randomize) >= 0
@@ -43,14 +44,14 @@ def become_subreaper() -> bool:
     if not LINUX:
         return False
     pr_set_child_subreaper = 36
-    return bool(_libc().prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0)
+    return bool(libc().prctl(pr_set_child_subreaper, 1, 0, 0, 0) == 0)
 
 
 def no_new_privileges() -> None:
     """This thread and what it starts never gain privileges through a program. Raises ``OSError``."""
     pr_set_no_new_privs = 38
-    if _libc().prctl(pr_set_no_new_privs, 1, 0, 0, 0) != 0:
-        raise _error("prctl(PR_SET_NO_NEW_PRIVS)")
+    if libc().prctl(pr_set_no_new_privs, 1, 0, 0, 0) != 0:
+        raise error("prctl(PR_SET_NO_NEW_PRIVS)")
 
 
 def filter_calls(program: bytes) -> None:
@@ -62,8 +63,8 @@ def filter_calls(program: bytes) -> None:
 
     pr_set_seccomp, seccomp_mode_filter = 22, 2
     code = Program(len(program) // 8, program)
-    if _libc().prctl(pr_set_seccomp, seccomp_mode_filter, ctypes.byref(code), 0, 0) != 0:
-        raise _error("prctl(PR_SET_SECCOMP)")
+    if libc().prctl(pr_set_seccomp, seccomp_mode_filter, ctypes.byref(code), 0, 0) != 0:
+        raise error("prctl(PR_SET_SECCOMP)")
 
 
 def drop_capabilities() -> None:
@@ -72,17 +73,18 @@ def drop_capabilities() -> None:
     Without no_new_privs as well, root would get those of the bounding set back with the next program.
     """
     pr_capbset_drop, pr_cap_ambient, pr_cap_ambient_clear_all = 24, 47, 4
-    libc = _libc()
+    library = libc()
     for capability in range(64):
         # stops at the first that the kernel does not know, and at once for those who may not
-        if libc.prctl(pr_capbset_drop, capability, 0, 0, 0) != 0:
+        if library.prctl(pr_capbset_drop, capability, 0, 0, 0) != 0:
             break
-    libc.prctl(pr_cap_ambient, pr_cap_ambient_clear_all, 0, 0, 0)  # kernels before 4.3 have none
+    library.prctl(pr_cap_ambient, pr_cap_ambient_clear_all, 0, 0, 0)  # kernels before 4.3 have none
     version_3, nothing = 0x20080522, bytes(24)
-    if libc.capset(struct.pack("=Ii", version_3, 0), nothing) != 0:
-        raise _error("capset")
+    if library.capset(struct.pack("=Ii", version_3, 0), nothing) != 0:
+        raise error("capset")
 
 
-def _error(call: str) -> OSError:
+def error(call: str) -> OSError:
+    """What the last call of this thread failed with."""
     number = ctypes.get_errno()
     return OSError(number, f"{call}: {os.strerror(number)}")

@@ -14,9 +14,16 @@ def _bubblewrap() -> Backend:
     return Bubblewrap()
 
 
+def _landlock() -> Backend:
+    from veil.host.confine.landlock import Landlock
+
+    return Landlock()
+
+
 #: What makes each backend, in order of strength. One new backend is one new module and one line here.
 BACKENDS: Mapping[str, Callable[[], Backend]] = {
     "bubblewrap": _bubblewrap,
+    "landlock": _landlock,
 }
 
 

@@ -1,0 +1,221 @@
+"""Landlock with a filter of system calls and without capabilities: no program, no namespace, no root needed.
+
+The rules are given to a throw-away thread (``veil.host.restricted``), whose child keeps them while this process stays
+free. They only ever allow, and they allow whole folders with all that is below. Two things follow:
+
+* What may be *read* is told by naming the neighbours: everything beside a masked folder on its way up to ``/`` is
+  allowed, the folder is not. What is made later right beside such a neighbour cannot be read by the command.
+* Nothing can be taken out of a folder that may be written to. Bounds that need this are refused; mounts can do it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from veil.host import prctl, restricted
+from veil.host.confine import seccomp
+from veil.host.confine.base import Allowance, Bounds, Wrapped
+from veil.host.confine.ruleset import READ, READ_DIR, READ_FILE, Ruleset, version, write_rights
+from veil.host.processes import LINUX
+from veil.model.errors import VeilError
+
+#: Below this, truncate(2) of any file is open: nothing that could be called write protection.
+OLDEST = 3
+#: Devices that everybody writes to. No terminals: through /dev/pts a command would reach those of its user as well.
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+#: Locks, queues and shared memory of multiprocessing are files here.
+_SHARED_MEMORY = "/dev/shm"
+
+#: What no version of the interface (as of ABI 8) restricts.
+_ALWAYS_OPEN = (
+    "mode, owner, times and extended attributes of files outside can be changed as far as their permissions allow",
+    "processes outside can be seen, with their command lines; their limits and priorities can be changed by their user",
+    "a process that gets away from its parents is not ended together with the command",
+    "/dev/shm and System V shared memory are shared with the machine",
+    "/tmp is the machine's: readable, not writable",
+)
+#: Open below a version of the interface.
+_OPEN_BELOW = (
+    (5, "device files that can be opened take every ioctl"),
+    (6, "signals reach processes outside"),
+)
+
+
+class Landlock:
+    """The backend ``landlock``. See the module."""
+
+    name = "landlock"
+
+    def unavailable(self) -> str | None:
+        """Why it does not work here: found by confining a shell that then tries to write outside. Asked once."""
+        return _unavailable()
+
+    def lacks(self, bounds: Bounds) -> str | None:
+        """What of these bounds Landlock cannot express."""
+        writable = _writable(bounds)
+        for path in (*_hidden(bounds), *bounds.readonly):
+            above = next((root for root in writable if _beneath(path, root)), None)
+            if above is not None:
+                return f"Landlock cannot take {path!r} out of {above!r}, which may be written to"
+        if bounds.allowance != Allowance():
+            return "Landlock sets no limits on what a command uses"
+        return None
+
+    def gaps(self, bounds: Bounds) -> tuple[str, ...]:
+        """What stays open with these bounds under this kernel."""
+        abi = version()
+        found = [*_ALWAYS_OPEN, *(text for since, text in _OPEN_BELOW if abi < since)]
+        if bounds.sockets:
+            found.append("every unix socket can be reached, not only the granted ones")
+            if abi < 6:
+                found.append("abstract unix sockets can be reached")
+        if not bounds.network:
+            found.append("there is no loopback network either")
+        if _hidden(bounds):
+            found.append("what is protected from reading cannot be opened, but its names, sizes and times can be seen")
+        return tuple(found)
+
+    @contextlib.contextmanager
+    def confine(self, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
+        """The command as it is, with rules for the thread that starts it.
+
+        Raises:
+            VeilError: ``sandbox_failed``: the kernel does not take the rules (``restrict`` raises the same).
+        """
+        program = seccomp.filter_program(
+            network=bounds.network, sockets=bool(bounds.sockets), unix_needs_grant=True
+        )  # with the network on as well: a daemon behind a socket (D-Bus, Docker) would write in the command's stead
+        with contextlib.ExitStack() as stack:
+            try:
+                rules = stack.enter_context(_rules(bounds))
+            except OSError as error:
+                raise _failed(error) from error
+
+            def restrict() -> None:
+                try:
+                    prctl.drop_capabilities()
+                    prctl.no_new_privileges()
+                    rules.restrict_thread()
+                    prctl.filter_calls(program)
+                except OSError as error:
+                    raise _failed(error) from error
+
+            yield Wrapped(argv, restrict=restrict)
+
+
+def _failed(error: OSError) -> VeilError:
+    return VeilError(
+        f"the sandbox could not be set up, so nothing ran: {error.strerror}", code="sandbox_failed", backend="landlock"
+    )
+
+
+def _hidden(bounds: Bounds) -> tuple[str, ...]:
+    return (*bounds.masked_folders, *bounds.masked_files, *bounds.own)
+
+
+def _writable(bounds: Bounds) -> tuple[str, ...]:
+    return (bounds.cwd, bounds.temp, *bounds.writable, _SHARED_MEMORY)
+
+
+def _beneath(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def _rules(bounds: Bounds) -> Ruleset:
+    abi = version()
+    write, hidden = write_rights(abi), _hidden(bounds)
+    rules = Ruleset(write | (READ if hidden else 0), network=bounds.network, abi=abi)
+    try:
+        for path in (*_writable(bounds), *_DEVICES):
+            rules.allow(path, write | READ)
+        for path in bounds.readable:
+            rules.allow(path, READ_FILE)
+        if hidden:
+            # hierarchical, so names can be listed everywhere; without it no folder above a masked one could be
+            rules.allow("/", READ_DIR)
+            for path in _neighbours(hidden):
+                rules.allow(path, READ)
+    except BaseException:
+        rules.__exit__(None, None, None)
+        raise
+    return rules
+
+
+def _neighbours(hidden: Iterable[str]) -> Iterator[str]:
+    """Everything that is neither masked nor above something masked, named as high up as it goes."""
+    masked = set(hidden)
+    above = {"/", "/dev"}
+    for path in masked:
+        above.update(os.fspath(folder) for folder in Path(path).parents)
+    for folder in above - masked:
+        try:
+            entries = os.scandir(folder)
+        except OSError:  # what cannot be listed is not read by name of its neighbours either: less, never more
+            continue
+        with entries:
+            for entry in entries:
+                if entry.path in masked or entry.path in above or entry.is_symlink():
+                    continue  # a rule on a link would be one on what it leads to
+                if folder != "/dev" or _public_device(entry):
+                    yield entry.path
+
+
+def _public_device(entry: os.DirEntry[str]) -> bool:
+    """Whether a thing in /dev gives away nothing: raw disks hold every file, and terminals what is typed."""
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except OSError:
+        return False
+    if stat.S_ISCHR(mode):
+        return bool(mode & stat.S_IROTH)
+    return stat.S_ISDIR(mode) and entry.name in ("shm", "mqueue", "net", "dri", "snd")
+
+
+@functools.cache
+def _unavailable() -> str | None:
+    if not LINUX:
+        return "Landlock is part of Linux"
+    abi = version()
+    if abi == 0:
+        return "this kernel has no Landlock, or it is switched off (Linux 6.2 or newer, with landlock in lsm=)"
+    if abi < OLDEST:
+        return f"Landlock ABI {abi} cannot keep files from being truncated; ABI {OLDEST} can (Linux 6.2 or newer)"
+    return seccomp.unavailable() or _tried()
+
+
+def _tried() -> str | None:
+    """A shell under the real rules writes where it may and fails where it may not."""
+    with tempfile.TemporaryDirectory(prefix="veil-probe-") as name:
+        place = os.path.realpath(name)
+        inside, outside, secret = (os.path.join(place, word) for word in ("inside", "outside", "secret"))
+        for folder in (inside, outside, secret):
+            os.mkdir(folder)
+        Path(secret, "file").write_text("secret", encoding="utf-8")
+        script = "echo >inside/file || exit 3; cat secret/file && exit 4; echo >outside/file && exit 5; exit 0"
+        bounds = Bounds(cwd=inside, temp=inside, network=False, masked_folders=(secret,))
+        with Landlock().confine(("/bin/sh", "-c", script), bounds) as wrapped:
+            try:
+                child = restricted.start(
+                    wrapped.restrict,
+                    lambda: subprocess.Popen(
+                        wrapped.argv,
+                        cwd=place,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                    ),
+                )
+            except (OSError, VeilError) as error:
+                return str(error)
+            code = child.wait()
+        known = {3: "writing inside failed", 4: "a masked file was read", 5: "a write outside was not denied"}
+        if code != 0:
+            return f"tried on this machine: {known.get(code, f'the shell ended with {code}')}"
+        return "tried on this machine: a write outside was not denied" if os.listdir(outside) else None
