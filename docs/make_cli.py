@@ -26,7 +26,7 @@ ENDING = """\
 | code | meaning |
 |---|---|
 | the command's own | whatever it was, 128+n after signal n, 126 and 127 when it could not start |
-| 1 | the command ended with 0, but an expectation does not hold or could not be judged |
+| 1 | the command ended with 0, but an expectation does not hold or could not be judged; `veil diff`: something is different |
 | 124 | the time limit |
 | 125 | veil refused, or something went wrong inside veil; one line on standard error says what (`--json`: a document) |
 | 130, 143, 129 | veil itself was ended by SIGINT, SIGTERM or SIGHUP, and the command with it |
@@ -64,6 +64,22 @@ SCENE = (
     ("detail", "cmd1", "--match", "warn"),
     ("runs",),
 )
+SAFETY = """\
+## Looking ahead and going back
+
+`veil plan` tells [what a command may do](plan.md) without running it. The others keep [checkpoints](checkpoints.md) of a
+folder: this one, or the one that `--dir` names.
+
+"""
+CARE = (
+    ("plan", "git add -A && git reset --hard > log"),
+    ("run", "echo precious > notes"),
+    ("checkpoint", "before the upgrade"),
+    ("run", "rm notes; mkdir junk"),
+    ("diff",),
+    ("restore",),
+    ("diff",),
+)
 RECORDINGS = """\
 ## Recordings
 
@@ -78,7 +94,8 @@ TAPED = (
     ("cassette", "diff", "greet.veil.txtar", "other.veil.txtar"),
     ("cassette", "check", "."),
 )
-COMMANDS = ("run", "start", "logs", "kill", "detail", "runs", "ps", "gc", "doctor")
+COMMANDS = ("run", "start", "logs", "kill", "detail", "runs", "ps")
+COMMANDS += ("plan", "checkpoint", "restore", "checkpoints", "diff", "drop", "gc", "doctor")
 COMMANDS += ("cassette show", "cassette diff", "cassette check", "cassette record")
 
 
@@ -117,7 +134,7 @@ def scene(lines: Sequence[tuple[str, ...]]) -> str:
 
 def render() -> str:
     """The whole page."""
-    return f"{HEAD}{scene(SCENE)}\n{ENDING}\n{RECORDINGS}{scene(TAPED)}\n## Options\n\n{helps()}"
+    return f"{HEAD}{scene(SCENE)}\n{ENDING}\n{SAFETY}{scene(CARE)}\n{RECORDINGS}{scene(TAPED)}\n## Options\n\n{helps()}"
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("running", "effects", "results", "pytest"))]
+PAGES = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("running", "effects", "results", "pytest", "plan", "checkpoints")),
+]
 
 _PYTHON = re.compile(r"(<!-- run -->\n```python\n(?P<code>.*?)```\n\n```text\n)(?P<told>.*?)(?=```)", re.DOTALL)
 _SHELL = re.compile(r"(<!-- shell -->\n```console\n)(?P<told>.*?)(?=```)", re.DOTALL)
