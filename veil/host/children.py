@@ -144,9 +144,15 @@ class PlainChild:
         return [process for process in found if process.pid != self.pid]
 
     def others(self, *, thorough: bool) -> int:
-        if not thorough and not self.adopting and not self._group_lives() and not self._strays():
+        if not thorough and self._alone():
             return 0
         return len(self._members())
+
+    def _alone(self) -> bool:
+        """Whether a cheap look already tells that nobody of the run is left; ``False`` leaves it open."""
+        if self.adopting:
+            return _childless()
+        return not self._group_lives() and not self._strays()
 
     def _strays(self) -> bool:
         # whoever left the group with a session of its own still carries the tag
@@ -223,6 +229,16 @@ def end_carriers(tag: str) -> None:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, 0)
         time.sleep(0.002)
+
+
+def _childless() -> bool:
+    """Whether this process has no child at all, living or dead. Who adopts the orphans of its runs has nobody below it
+    then: the nearest living ancestor of anybody there would be its child."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
 
 
 class ExitWatch:
