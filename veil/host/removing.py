@@ -36,6 +36,13 @@ def empty(base: Path, name: str) -> Path:
     Raises:
         Refused: ``base`` does not carry veil's mark, or ``name`` is more than one plain name.
     """
+    folder = discard(base, name)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def discard(base: Path, name: str) -> Path:
+    """Take ``base/name`` away, whatever it is; its path. No link is followed. Raises as ``empty``, and ``OSError``."""
     if not name or name in (".", "..") or "/" in name or base.is_symlink() or not (base / MARK).exists():
         raise Refused(f"{base}/{name} is not veil's own, so it is not emptied", code="not_ours", path=str(base / name))
     folder = base / name
@@ -43,7 +50,6 @@ def empty(base: Path, name: str) -> Path:
         folder.unlink()
     elif folder.exists():
         _remove(str(folder))
-    folder.mkdir(mode=0o700)
     return folder
 
 
@@ -52,6 +58,10 @@ def _remove(path: str) -> None:
         shutil.rmtree(path)
     except PermissionError:
         # a command took the write permission off its own folders
-        for folder, _, _ in os.walk(path):
-            os.chmod(folder, stat.S_IRWXU)
+        os.chmod(path, stat.S_IRWXU)
+        for folder, names, _ in os.walk(path):
+            for name in names:  # before the walk goes in, which it could not otherwise
+                below = os.path.join(folder, name)
+                if not os.path.islink(below):
+                    os.chmod(below, stat.S_IRWXU)
         shutil.rmtree(path)

@@ -1,0 +1,295 @@
+"""What a run in a view changed: each path as it stands in the tree and as it would stand, and that told as changes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from veil.host.anchored import FILE
+from veil.host.metadata import Attributes, set_mode
+from veil.host.tree import kind_of
+from veil.model.outcome import Change
+
+_CHUNK = 1 << 20
+#: Attributes that make a difference; what else there is (labels, and what an overlay notes for itself) is no deed of
+#: the command's.
+_TELLING = ("user.", "system.posix_acl_")
+_OVERLAYS_OWN = "user.overlay."
+_NONE_HERE = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENODATA, errno.ENOSYS, errno.EPERM, errno.EACCES})
+
+
+class State(NamedTuple):
+    """One path as ``lstat`` tells it. ``target``: where a link leads. Times in nanoseconds."""
+
+    mode: int
+    links: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    uid: int
+    gid: int
+    target: str = ""
+
+    @property
+    def is_dir(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+
+def state_of(path: str, found: os.stat_result | None = None) -> State | None:
+    """The state of ``path``; ``None`` when nothing is there. Raises ``OSError``."""
+    if found is None:
+        try:
+            found = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+    target = os.readlink(path) if stat.S_ISLNK(found.st_mode) else ""
+    return State(
+        found.st_mode,
+        found.st_nlink,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino,
+        found.st_uid,
+        found.st_gid,
+        target,
+    )
+
+
+@dataclass(frozen=True)
+class Touched:
+    """One path that is not the same in the view.
+
+    Attributes:
+        path: below the folder; empty for the folder itself.
+        before: in the tree. after: in the view. ``None``: nothing is there.
+        same: its content is the same (bytes of a file, target of a link), only what is around it is not.
+        source: where the file with the new content lies, for a regular file.
+        attributes: extended attributes that it would have, for files and folders.
+    """
+
+    path: str
+    before: State | None
+    after: State | None
+    same: bool = False
+    source: str = ""
+    attributes: Attributes = ()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Attributes: touched: sorted by path. gaps: what is not as a real run would have it, or could not be looked at."""
+
+    touched: tuple[Touched, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+@dataclass
+class Compared:
+    """A difference in the making. ``breaks_links``: writing to a file in the view parts it from its other names."""
+
+    breaks_links: bool = True
+    touched: list[Touched] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+    def add(self, path: str, real: str, before: State | None, source: str, after: State | None) -> None:
+        """One path: at ``real`` in the tree and at ``source`` in the view. Raises ``OSError``."""
+        if before is not None and after is not None and _kind(before) == _kind(after):
+            same = self._same(path, real, before, source, after)
+            attributes = attributes_at(source, after)
+            if same and _around(before) == _around(after) and attributes == attributes_at(real, before):
+                return
+            if self.breaks_links and not same and before.is_file and before.links > 1:
+                self.gaps.append(f"{path} is a hard link: outside the preview its other names would change with it")
+            self.touched.append(Touched(path, before, after, same, source, attributes))
+        elif before is not None or after is not None:
+            attributes = () if after is None else attributes_at(source, after)
+            self.touched.append(Touched(path, before, after, False, source, attributes))
+
+    def _same(self, path: str, real: str, before: State, source: str, after: State) -> bool:
+        try:
+            return same_content(real, before, source, after)
+        except OSError as error:
+            self.gaps.append(f"{path} could not be compared, so it is taken for changed: {error.strerror}")
+            return False
+
+    def new(self, path: str, before: State | None, source: str, after: State) -> None:
+        """A path whose content is taken for other than it was without a look."""
+        self.touched.append(Touched(path, before, after, False, source, attributes_at(source, after)))
+
+    def gone(self, path: str, real: str, before: State) -> None:
+        """``path`` and everything below it is not there any more."""
+        self.touched.append(Touched(path, before, None))
+        if before.is_dir:
+            for name, state in listed(real, self.gaps, path):
+                self.gone(f"{path}/{name}", f"{real}/{name}", state)
+
+    def all(self) -> Difference:
+        return Difference(tuple(sorted(self.touched, key=lambda each: each.path)), tuple(self.gaps))
+
+
+def listed(folder: str, gaps: list[str], shown: str) -> Iterator[tuple[str, State]]:
+    """What is in a folder of the tree; one that cannot be read is a gap."""
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError as error:
+        gaps.append(f"{shown} cannot be read: {error.strerror}")
+        return
+    for name in names:
+        state = state_of(f"{folder}/{name}")
+        if state is not None:
+            yield name, state
+
+
+def _kind(state: State) -> int:
+    return stat.S_IFMT(state.mode)
+
+
+def _around(state: State) -> tuple[int, int, int, int]:
+    # the time of a folder moves with every name in it, and is told by those; so does a link's mean nothing by itself
+    mtime = state.mtime_ns if state.is_file else 0
+    mode = 0 if state.is_link else stat.S_IMODE(state.mode)
+    return mode, state.uid, state.gid, mtime
+
+
+def same_content(one: str, first: State, other: str, second: State) -> bool:
+    """Whether two paths of one kind hold the same. Raises ``OSError``."""
+    if first.is_file:
+        return first.size == second.size and (first.size == 0 or same_bytes(one, other))
+    return first.target == second.target
+
+
+def same_bytes(one: str, other: str) -> bool:
+    """Whether two regular files hold the same bytes. ``other`` is ours: it is made readable. Raises ``OSError``."""
+    first = os.open(one, FILE)
+    try:
+        second = opened(other)
+        try:
+            at = 0
+            while True:
+                here, there = os.pread(first, _CHUNK, at), os.pread(second, _CHUNK, at)
+                if here != there:
+                    return False
+                if not here:
+                    return True
+                at += len(here)
+        finally:
+            os.close(second)
+    finally:
+        os.close(first)
+
+
+def opened(path: str) -> int:
+    """A descriptor for reading a file of ours, whatever its mode. Raises ``OSError``."""
+    try:
+        return os.open(path, FILE)
+    except PermissionError:
+        set_mode(path, None, 0o600)
+        return os.open(path, FILE)
+
+
+def attributes_at(path: str, state: State) -> Attributes:
+    """Extended attributes that count; those of links and special files are not asked."""
+    if not (state.is_file or state.is_dir) or not hasattr(os, "listxattr"):
+        return ()
+    try:
+        names = [
+            name
+            for name in os.listxattr(path, follow_symlinks=False)
+            if name.startswith(_TELLING) and not name.startswith(_OVERLAYS_OWN)
+        ]
+        return tuple((name, os.getxattr(path, name, follow_symlinks=False).hex()) for name in sorted(names))
+    except OSError as error:
+        if error.errno in _NONE_HERE:
+            return ()
+        raise
+
+
+def told(difference: Difference, real: str) -> list[Change]:
+    """The difference as changes, sorted by path.
+
+    As everywhere in veil: what lies in a ``.git`` is left out; a folder is a change of its own when it came or went
+    empty, or when its mode moved; where a folder took a file's place or the other way round, the file is what is told.
+    A file that went and one that came with its content, its size and its time are one renamed file.
+
+    Args:
+        real: the folder, where the contents of files that went still stand.
+    """
+    rows = [each for each in difference.touched if each.path and not in_git(each.path)]
+    full = {before: _holders(rows, before=before) for before in (True, False)}
+    found: dict[str, Change] = {}
+    for each in rows:
+        change = _change(each, full)
+        if change is not None:
+            found[each.path] = change
+    _join_renames(rows, found, real)
+    return [found[path] for path in sorted(found)]
+
+
+def in_git(path: str) -> bool:
+    """Whether ``path`` is a ``.git`` or lies in one."""
+    return ".git" in path.split("/")
+
+
+def _holders(rows: Iterable[Touched], *, before: bool) -> set[str]:
+    return {each.path.rpartition("/")[0] for each in rows if (each.before if before else each.after) is not None}
+
+
+def _change(each: Touched, full: Mapping[bool, set[str]]) -> Change | None:
+    old, new = each.before, each.after
+    if old is not None and new is not None and old.is_dir is not new.is_dir:
+        old, new = (None, new) if old.is_dir else (old, None)
+    if new is None:
+        assert old is not None
+        if old.is_dir and each.path in full[True]:
+            return None
+        return Change(each.path, "deleted", kind_of(old.mode))
+    kind = kind_of(new.mode)
+    if old is None:
+        return None if new.is_dir and each.path in full[False] else Change(each.path, "created", kind)
+    if _kind(old) != _kind(new) or (not each.same and not new.is_dir):
+        return Change(each.path, "modified", kind)
+    # a moved time alone is no change
+    return Change(each.path, "mode", kind) if _around(old)[:3] != _around(new)[:3] else None
+
+
+def _join_renames(rows: Iterable[Touched], found: dict[str, Change], real: str) -> None:
+    went: dict[tuple[int, int, int, str], list[Touched]] = {}
+    for each in rows:
+        if each.before is not None and each.path in found and found[each.path].change == "deleted":
+            went.setdefault(_identity(each.before), []).append(each)
+    for each in rows:
+        if each.after is None or each.path not in found or found[each.path].change != "created":
+            continue
+        for origin in went.get(_identity(each.after), []):
+            assert origin.before is not None
+            if _moved_there(f"{real}/{origin.path}", origin.before, each):
+                went[_identity(each.after)].remove(origin)
+                del found[origin.path]
+                found[each.path] = Change(each.path, "renamed", kind_of(each.after.mode), origin.path)
+                break
+
+
+def _identity(state: State) -> tuple[int, int, int, str]:
+    return _kind(state), 0 if state.is_dir else state.size, state.mtime_ns, state.target
+
+
+def _moved_there(real: str, before: State, each: Touched) -> bool:
+    try:
+        return not before.is_file or before.size == 0 or same_bytes(real, each.source)
+    except OSError:  # somebody took it away meanwhile: then nobody can say that it is the same
+        return False
