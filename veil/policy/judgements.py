@@ -1,0 +1,176 @@
+"""The built-in judgements: what about an argv gives reason to ask, and on which of its words that stands.
+
+What tools do is known to the pre-check (``veil.classify``), which is handed in as a function; here it is only told what
+follows for a policy. A rule that allows answers the concerns on those words that it names: ``prefix = ["find"]`` says
+nothing of ``-delete``, and ``prefix = ["python3"]`` nothing of the code behind ``-c``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
+from veil.policy.names import listed
+from veil.policy.options import is_option
+
+#: Tells what an argv may do: one of the pre-check's categories, and why.
+Risk = Callable[[tuple[str, ...]], tuple[str, str]]
+
+_HARMLESS = ("read-only", "mutating")
+_RANK = {name: n for n, name in enumerate(("read-only", "mutating", "unknown", "complex", "network", "destructive"))}
+_KINDS = {"network": "network", "destructive": "destructive", "complex": "opaque"}
+
+
+class Interpreter(NamedTuple):
+    """Letters and names of options whose value is code; those whose value is not; whether a first operand is code."""
+
+    code: str
+    code_names: tuple[str, ...] = ()
+    valued: str = ""
+    valued_names: tuple[str, ...] = ()
+
+
+_SHELL = Interpreter("c", ("--command", "--init-command"), "oO", ("--rcfile", "--init-file"))
+_PYTHON = Interpreter("cm", (), "WXQ", ("--check-hash-based-pycs",))
+_NODE = Interpreter("epr", ("--eval", "--print", "--require", "--import", "--loader", "--experimental-loader"))
+_PERL = Interpreter("eEM", (), "IxCi")
+_ANY = Interpreter("ceEfr", ("--eval", "--execute", "--command", "--expression", "--file", "--script"))
+INTERPRETERS: Mapping[str, Interpreter] = {
+    **dict.fromkeys(listed("sh bash zsh dash ksh ash mksh fish csh tcsh yash rbash pwsh nu elvish xonsh"), _SHELL),
+    **dict.fromkeys(listed("python pypy ipython jython micropython"), _PYTHON),
+    **dict.fromkeys(listed("node nodejs ts-node tsx"), _NODE),
+    **dict.fromkeys(listed("perl raku"), _PERL),
+    **dict.fromkeys(listed("ruby jruby"), Interpreter("e", ("--eval",), "rIECF")),
+    "php": Interpreter("rBREfF", ("--run", "--file"), "dcz"),
+    **dict.fromkeys(
+        listed(
+            "lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin guile racket sbcl clisp ghci "
+            "runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view emacs ed psql mysql sqlite3"
+        ),
+        _ANY,
+    ),
+}
+_ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Concern:
+    """A reason to ask. ``at``: index of the word of the program's own argv on which it stands."""
+
+    kind: str
+    at: int
+    why: str
+
+
+class Tables(NamedTuple):
+    """What is known of tools elsewhere. ``packages``: names of package managers."""
+
+    risk: Risk
+    packages: frozenset[str]
+
+
+def concerns(seen: Seen, tables: Tables) -> tuple[Concern, ...]:
+    """All reasons to ask about one program of which it is sure that it is started."""
+    found: list[Concern] = []
+    names, last = seen.program.names, len(seen.argv) - 1
+    if seen.program.local:
+        found.append(Concern("local", 0, "the commands themselves can change this program"))
+    if names & ELEVATING:
+        found.append(Concern("elevation", 0, "what it starts has other rights or another place"))
+    if seen.unclear is not None:
+        found.append(Concern("opaque", seen.unclear - seen.at, seen.why))
+    if seen.launcher:
+        return tuple(found)
+    interpreter = _interpreter(seen)
+    if interpreter is not None:
+        code = code_of(seen.argv, interpreter)
+        if code is not None:
+            found.append(Concern("interpreters", min(code.at, last), "code that is not judged"))
+        return tuple(found)
+    if names & {"make", "gmake"}:
+        found += [Concern("opaque", at, "it changes what make runs") for at in _remade(seen.argv)]
+    category, why = tables.risk(seen.argv)
+    package = bool(names & tables.packages)
+    if category in _KINDS or (package and category not in _HARMLESS):
+        kind = "packages" if package else _KINDS[category]
+        found.append(Concern(kind, _first(seen.argv, category, tables.risk), why))
+    return tuple(found)
+
+
+def _first(argv: Sequence[str], category: str, risk: Risk) -> int:
+    """The word with which the argv has become as bad as it is."""
+    for length in range(1, len(argv)):
+        if _RANK[risk(tuple(argv[:length]))[0]] >= _RANK[category]:
+            return length - 1
+    return len(argv) - 1
+
+
+def _remade(argv: Sequence[str]) -> list[int]:
+    """Words by which a makefile runs something else than what stands in it: rules in options, variables."""
+    return [
+        at
+        for at, word in enumerate(argv)
+        if at and (_ASSIGNS.match(word) or re.match(r"--ev|-[A-Za-df-z]*E", word) or argv[at - 1] in ("-E", "--eval"))
+    ]
+
+
+def _interpreter(seen: Seen) -> Interpreter | None:
+    return next((INTERPRETERS[name] for name in seen.program.names if name in INTERPRETERS), None)
+
+
+class Code(NamedTuple):
+    """The last word that decides which code runs. ``text``: it is (or holds) the code, and no name of a script."""
+
+    at: int
+    text: bool
+
+
+def code_of(argv: Sequence[str], interpreter: Interpreter) -> Code | None:
+    """Which word of an interpreter's argv decides what it runs; ``None`` when it runs nothing."""
+    if len(argv) == 2 and argv[1] in ("--version", "-V", "--help", "-h"):
+        return None
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if word == "--":
+            return Code(at + 1, False)
+        if not is_option(word) and word[:1] != "+":
+            return Code(at, False)
+        code, took = _option(word, interpreter)
+        if code:
+            return Code(at + took - 1, True)
+        at += took
+    # it reads its input, which is empty here, or shows a prompt to nobody
+    return Code(0, False)
+
+
+def _option(word: str, interpreter: Interpreter) -> tuple[bool, int]:
+    """Whether an option brings code, and how many words it takes with its value."""
+    name, equals, _ = word.partition("=")
+    if word.startswith("--") or name in interpreter.code_names:
+        code = any(known.startswith(name) for known in interpreter.code_names)
+        valued = code or any(known.startswith(name) for known in interpreter.valued_names)
+        return code, 2 if valued and not equals else 1
+    for at, letter in enumerate(word[1:], 1):
+        glued = at + 1 < len(word)
+        if letter in interpreter.code:
+            # shells take what stands behind the letter for more options, the others for the code itself
+            return True, 1 if glued and interpreter is not _SHELL else 2
+        if letter in interpreter.valued:
+            return False, 1 if glued else 2
+    return False, 1
+
+
+def code_text(seen: Seen) -> str | None:
+    """The text that an interpreter is given to run, where it stands in the argv."""
+    interpreter = _interpreter(seen)
+    code = None if interpreter is None else code_of(seen.argv, interpreter)
+    return seen.argv[code.at] if code is not None and code.text and code.at < len(seen.argv) else None
+
+
+def is_transparent(seen: Seen) -> bool:
+    """A launcher that changes nothing about what it starts, read to the last option."""
+    return seen.launcher and seen.unclear is None and bool(seen.program.names & TRANSPARENT)
