@@ -23,8 +23,10 @@ from veil.hookspecs import hookimpl
 from veil.layers.base import Layer
 from veil.layers.effects import EffectsLayer
 from veil.layers.look import LookLayer
+from veil.layers.sandbox import SandboxLayer
 from veil.layers.scrub_env import ScrubEnvLayer
-from veil.model.command import Effects, Look, Request, ScrubEnv
+from veil.layers.session.layer import SessionLayer
+from veil.model.command import Carry, Effects, Look, Request, Sandbox, ScrubEnv
 from veil.secrets.names import is_secret_value
 from veil.settings import Settings
 
@@ -70,4 +72,7 @@ def veil_layers(settings: Settings, state: Path | None) -> Iterable[tuple[type, 
         (ScrubEnv, ScrubEnvLayer(is_secret_value)),
         (Effects, EffectsLayer(locks, settings.effects_wait, own, harmless=_harmless)),
         (Look, LookLayer()),
+        # within a sandbox: what it puts before a command has to be confined with it
+        (Carry, SessionLayer()),
+        (Sandbox, SandboxLayer(own)),
     )

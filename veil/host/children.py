@@ -14,8 +14,10 @@ from typing import Any, ClassVar, Protocol
 
 from veil.host import prctl, processes, restricted
 from veil.model.outcome import Usage
-from veil.model.plan import Launch
+from veil.model.plan import Enclosure, Launch
 
+#: How long an enclosure may take to fall apart when the command has ended, before something was left in it (seconds).
+EMPTYING = 0.05
 #: How long SIGKILL may take to show (uninterruptible sleep) before the survivors are named (seconds).
 KILL_WAIT = 5.0
 
@@ -47,8 +49,11 @@ class Child(Protocol):
     def others(self, *, thorough: bool) -> int:
         """How many processes of the run are still alive beside the command itself."""
 
+    def enclosed(self, enclosure: Enclosure) -> None:
+        """All of the command is known to live in there, and what was started is only what holds it."""
+
     def send(self, signum: int) -> None:
-        """Signal every process of the run."""
+        """Signal every process of the run, but nobody that only holds it."""
 
     def kill(self) -> int:
         """SIGKILL until nobody is left; returns how many could not be ended."""
@@ -86,6 +91,7 @@ class PlainChild:
         self._watch = ExitWatch(self.pid)
         # looked up late: a start time costs a read of /proc that a plain run never needs
         self._root: processes.Process | None = None
+        self._enclosure: Enclosure | None = None
 
     @staticmethod
     def _spawn(launch: Launch, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
@@ -143,7 +149,14 @@ class PlainChild:
         found = processes.members(self._root, self._tag, below=below)
         return [process for process in found if process.pid != self.pid]
 
+    def enclosed(self, enclosure: Enclosure) -> None:
+        self._enclosure = enclosure
+
     def others(self, *, thorough: bool) -> int:
+        if self._enclosure is not None:
+            if self._enclosure.empty(EMPTYING):
+                return 0
+            return sum(process.pid not in self._enclosure.pids for process in self._members())
         if not thorough and self._alone():
             return 0
         return len(self._members())
@@ -170,6 +183,11 @@ class PlainChild:
 
     def send(self, signum: int) -> None:
         kin = self._members()
+        if self._enclosure is not None:
+            for process in kin:
+                if process.pid not in self._enclosure.pids:
+                    processes.send(process, signum)
+            return
         if self._popen.returncode is None:
             # unreaped, so the number is still ours; the group gets it in one stroke
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -77,7 +77,9 @@ class Pump:
         self._wires.connect()
         if self._launch.started is not None:
             try:
-                self._launch.started()
+                enclosure = self._launch.started()
+                if enclosure is not None:
+                    self._child.enclosed(enclosure)
             except BaseException:
                 self._abort(self._child)
                 self._wires.close()

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from veil.host import prctl, processes, restricted
-from veil.host.children import KILL_WAIT, CannotStart, end_carriers
+from veil.host.children import EMPTYING, KILL_WAIT, CannotStart, end_carriers
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
-from veil.model.plan import Launch
+from veil.model.plan import Enclosure, Launch
 
 _PROGRAM = str(Path(__file__).with_name("supervisor.py"))
 
@@ -30,6 +30,7 @@ class SupervisedChild:
         self._tag = launch.tag
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
+        self._enclosure: Enclosure | None = None
         try:
             # the supervisor lives under the same restrictions as its command: else it would have to be told them, and
             # what is restricted in one domain may still be signalled and looked at from within the same one
@@ -137,19 +138,28 @@ class SupervisedChild:
         assert self._ending is not None
         return self._ending
 
+    def enclosed(self, enclosure: Enclosure) -> None:
+        self._enclosure = enclosure
+
+    def _spare(self) -> list[int]:
+        return [] if self._enclosure is None else [self.pid, *self._enclosure.pids]
+
     def others(self, *, thorough: bool) -> int:
+        if self._enclosure is not None and self._enclosure.empty(EMPTYING):
+            return 0
         try:
-            self._order({"count": True})
+            self._order({"count": True, "spare": self._spare()})
             return int(self._answer("others")["others"])
         except VeilError:
             return len(processes.carriers(self._tag)) if self._tag else 0
 
     def send(self, signum: int) -> None:
         try:
-            self._order({"send": signum})
+            self._order({"send": signum, "spare": self._spare()})
         except VeilError:
             for process in processes.carriers(self._tag) if self._tag else ():
-                processes.send(process, signum)
+                if process.pid not in self._spare():
+                    processes.send(process, signum)
 
     def kill(self) -> int:
         try:

@@ -3,8 +3,8 @@
 It adopts every orphan of the command (subreaper), so that ending it leaves nothing, whatever the command did; and when
 its owner ends in any way, its control socket closes and everything below it is killed. Standard library only.
 
-Protocol on the socket, one JSON object a line. In: the launch, then ``{"send": n}``, ``{"kill": true}``,
-``{"count": true}``, ``{"leave": true}``. Out: ``{"pid": n}`` or ``{"errno": n, "text": s, "file": s}``;
+Protocol on the socket, one JSON object a line. In: the launch, then ``{"send": n, "spare": [pids]}``,
+``{"kill": true}``, ``{"count": true, "spare": [pids]}``, ``{"leave": true}``. Out: ``{"pid": n}`` or ``{"errno": n, "text": s, "file": s}``;
 ``{"status": n, "usage": [...]}`` once the command has ended; ``{"others": n}`` in answer to count and kill. A closed
 socket means kill, and so does the end of the owner.
 """
@@ -192,7 +192,8 @@ class Supervisor:
     def obey(self, order: dict[str, Any]) -> None:
         if "send" in order:
             for pid, started in kin().items() if LINUX else ():
-                send(pid, started, order["send"])
+                if pid not in order["spare"]:
+                    send(pid, started, order["send"])
             if not LINUX and self.pid and not self.done:
                 with contextlib.suppress(OSError):
                     os.killpg(self.pid, order["send"])
@@ -200,7 +201,7 @@ class Supervisor:
             self.answer(others=self.kill())
         elif "count" in order:
             self.reap()
-            self.answer(others=len(kin().keys() - ({self.pid} if not self.done else set())) if LINUX else 0)
+            self.answer(others=len(kin().keys() - {*order["spare"], *(() if self.done else (self.pid,))}) if LINUX else 0)
         elif "leave" in order:
             os._exit(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from veil.model.command import LeftRunning, Limits, Request
 from veil.model.outcome import Findings, Outcome
@@ -44,8 +44,22 @@ class Plan:
     request: Request
     layers: tuple[str, ...] = ()
     looks: tuple[str, ...] = ()
-    decision: Decision = field(default_factory=Decision)
+    decision: Decision = Decision()
     skipped: tuple[tuple[str, str], ...] = ()
+
+
+class Enclosure(Protocol):
+    """What holds every process of a command (a pid namespace with the programs that made it).
+
+    Attributes:
+        pids: the programs around the command, beside the one that was started. They and the started one get no signal
+            but the last, and are nothing that the command left behind.
+    """
+
+    pids: frozenset[int]
+
+    def empty(self, seconds: float) -> bool:
+        """Whether nobody is left inside, waiting at most so long for the end of it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,8 @@ class Launch:
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
         restrict: run on a thread of its own that then starts the process: what it gives up, its children do not have
             and the rest of this process keeps.
-        started: called once the process has started, before anything is waited for. What it raises ends the run.
+        started: called once the process has started, before anything is waited for. What it raises ends the run. It
+            may tell of an enclosure that everything of the command lives in.
         settle: what the end of the words that wrap the command says of the command itself; asked once, before any
             layer hears of the outcome.
     """
@@ -82,7 +97,7 @@ class Launch:
     umask: int | None = None
     fixed_addresses: bool = False
     restrict: Callable[[], None] | None = None
-    started: Callable[[], None] | None = None
+    started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None
 
 

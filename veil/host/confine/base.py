@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from veil.model.outcome import Outcome
+from veil.model.plan import Enclosure
 
 
 class CannotConfine(Exception):
@@ -45,6 +46,8 @@ class Bounds:
         sockets: unix sockets by path that may still be reached.
         masked_folders, masked_files: cannot be read; also where they lie below something writable.
         readonly: cannot be written to although they lie below something writable.
+        pinned: folders that can be written to but neither moved nor removed.
+        shown: folders that are there to be read although they lie where something else is put.
         readable: files that the command must be able to read, wherever they lie.
         own: folders of veil's own state, neither read nor written by the command.
         allowance: how much it may use. A backend that cannot hold it to that says so in ``lacks``.
@@ -58,6 +61,8 @@ class Bounds:
     masked_folders: tuple[str, ...] = ()
     masked_files: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     allowance: Allowance = field(default_factory=Allowance)
@@ -72,6 +77,7 @@ class Wrapped:
         pass_fds: descriptors these words need.
         restrict: run on the throw-away thread that starts the process; what it restricts, that thread's children
             inherit and the rest of this process does not. ``None``: nothing to do there.
+        temp: the path by which the command sees its temporary folder; ``None``: the one it has on the host.
         started, settle: see ``veil.model.plan.Launch``.
         limit: asked after the end: the option (``max_cpu`` ...) whose limit ended the command, or ``None``.
     """
@@ -79,7 +85,8 @@ class Wrapped:
     argv: tuple[str, ...]
     pass_fds: tuple[int, ...] = ()
     restrict: Callable[[], None] | None = None
-    started: Callable[[], None] | None = None
+    temp: str | None = None
+    started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None
     limit: Callable[[Outcome], str | None] | None = None
 

@@ -1,0 +1,232 @@
+"""From a wish to bounds: every path resolved, made sure of, and put where it belongs.
+
+What is asked and what it becomes:
+
+=================  ======================  ====================  ====================================================
+option             absent (``None``)       empty                 filled
+=================  ======================  ====================  ====================================================
+``writable``       cwd, the private temp   the same              these as well; one that is not there is refused
+``deny_read``      nothing                 nothing               cannot be read; one that is not there is a named gap
+``unix_sockets``   see ``network``         the same              can be reached; one that is not there is refused
+``network``        as it is                (no such thing)       ``False``: none
+=================  ======================  ====================  ====================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from veil.host.confine import credentials, repositories
+from veil.host.confine.base import Allowance, Bounds
+from veil.model.command import Sandbox
+
+#: A command that could write there could do anything, whatever else is said. Those at or above these are refused as
+#: writable, and so is whatever lies below the second group.
+_WHOLE, _KERNEL = ("/tmp", "/run", "/dev", "/proc", "/sys", "/etc", "/usr"), ("/proc", "/sys")  # noqa: S108
+#: Start-up files of shells and tools: whoever writes them runs later, outside.
+_STARTUP = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".gitconfig", ".config", ".local", ".ssh")
+
+
+class CannotBound(Exception):
+    """What is asked cannot be held to; the message gives the reason and the way out. ``option`` is its name."""
+
+    def __init__(self, option: str, reason: str) -> None:
+        super().__init__(reason)
+        self.option = option
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Bounds with what else is to be told of them.
+
+    Attributes:
+        gaps: what they leave open whatever confines.
+        secrets: how many places with credentials cannot be read.
+    """
+
+    bounds: Bounds
+    gaps: tuple[str, ...] = ()
+    secrets: int = 0
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a real path is this folder or lies below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def sketch(wish: Sandbox, cwd: str) -> Bounds:
+    """What can be said of the bounds without looking at any path: enough to ask a backend whether it can at all."""
+    return Bounds(cwd, cwd, network=wish.network, sockets=wish.unix_sockets, allowance=_allowance(wish))
+
+
+def _allowance(wish: Sandbox) -> Allowance:
+    return Allowance(wish.max_processes, wish.max_memory, wish.max_file_size, wish.max_disk, wish.max_cpu)
+
+
+@contextlib.contextmanager
+def drawn(
+    wish: Sandbox, cwd: str, environment: Mapping[str, str], own: tuple[str, ...], readable: tuple[str, ...]
+) -> Iterator[Drawn]:
+    """The bounds of one run, with a temporary folder that is gone afterwards.
+
+    Args:
+        own: folders of veil's own state.
+        readable: files that the command must be able to read.
+
+    Raises:
+        CannotBound: a path that cannot be granted or kept, or no place for a temporary folder.
+    """
+    found = _draw(wish, _real("cwd", cwd), environment, own, readable)
+    try:
+        temp = os.path.realpath(tempfile.mkdtemp(prefix="veil-tmp-"))
+    except OSError as error:
+        raise CannotBound("cwd", f"no private temporary folder could be made: {error.strerror}") from error
+    try:
+        yield replace(found, bounds=replace(found.bounds, temp=temp))
+    finally:
+        remove(temp)
+
+
+def _draw(
+    wish: Sandbox, cwd: str, environment: Mapping[str, str], own: tuple[str, ...], readable: tuple[str, ...]
+) -> Drawn:
+    roots = [cwd, *(_real("writable", path, cwd, environment) for path in wish.writable)]
+    for at, root in enumerate(roots):
+        _refuse_too_much("writable" if at else "cwd", root)
+    gaps: list[str] = []
+    hidden: dict[str, None] = {}
+    for path in wish.deny_read:
+        spelled = _absolute(path, cwd, environment)
+        if os.path.exists(spelled):
+            hidden[os.path.realpath(spelled)] = None
+        else:
+            gaps.append(f"deny_read {path}: nothing was there when the run began")
+    denied = len(hidden)
+    if wish.protect_secrets:
+        for place in credentials.places(environment):
+            if _holds_something(place):
+                hidden[os.path.realpath(place)] = None
+    masked = _outermost(hidden)
+    _refuse_covering(masked, roots)
+    state = tuple(_own(own, roots))
+    folders = tuple(path for path in masked if os.path.isdir(path))
+    if set(credentials.homes(environment)) & set(roots):
+        names = ", ".join(name for name in _STARTUP if os.path.lexists(os.path.join(cwd, name)))
+        gaps.append(f"the home folder is writable, and with it what runs at the next login ({names or 'nothing yet'})")
+    kept = repositories.of(roots) if wish.protect_git else repositories.Kept()
+    bounds = Bounds(
+        cwd=cwd,
+        temp=cwd,
+        writable=tuple(dict.fromkeys(roots[1:])),
+        network=wish.network,
+        sockets=tuple(_sockets(wish, cwd, environment)),
+        masked_folders=folders,
+        masked_files=tuple(path for path in masked if path not in folders),
+        readonly=kept.readonly,
+        pinned=kept.pinned,
+        readable=tuple(os.path.realpath(path) for path in readable),
+        own=state,
+        allowance=_allowance(wish),
+    )
+    return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied)
+
+
+def _holds_something(path: str) -> bool:
+    """Whether there is anything that may be a secret: ``/dev/null`` often stands for no file at all."""
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:  # not there, or in a folder that this user, who runs the command, cannot enter either
+        return False
+    return not (stat.S_ISCHR(kind) or stat.S_ISBLK(kind))
+
+
+def _absolute(path: str, cwd: str, environment: Mapping[str, str]) -> str:
+    if path == "~" or path.startswith("~/"):
+        for home in credentials.homes(environment)[:1]:
+            path = home + path[1:]
+    return os.path.join(cwd, path)
+
+
+def _real(option: str, path: str, cwd: str = "/", environment: Mapping[str, str] | None = None) -> str:
+    spelled = _absolute(path, cwd, environment or {})
+    try:
+        return os.path.realpath(spelled, strict=True)
+    except OSError as error:
+        raise CannotBound(option, f"{option} {path}: {error.strerror}; make it first, or leave it out") from None
+
+
+def _refuse_too_much(option: str, root: str) -> None:
+    """A folder with which everything, or what holds the sandbox up, would be writable."""
+    for place in _WHOLE:
+        real = os.path.realpath(place)
+        if within(real, root) or (place in _KERNEL and within(root, real)):
+            raise CannotBound(
+                option,
+                f"{option} {root} would make {real} writable, and a sandbox around that confines nothing; "
+                "name the folder that is needed instead",
+            )
+
+
+def _outermost(paths: Mapping[str, None]) -> list[str]:
+    """Those that do not lie below another of them, in order of their names."""
+    kept: list[str] = []
+    for path in sorted(paths):
+        if not kept or not within(path, kept[-1]):
+            kept.append(path)
+    return kept
+
+
+def _refuse_covering(masked: list[str], roots: list[str]) -> None:
+    for path in masked:
+        for root in roots:
+            if within(root, path):
+                raise CannotBound(
+                    "deny_read",
+                    f"{path} is to be unreadable, and {root} below it is to be written to; move one of them",
+                )
+
+
+def _own(own: tuple[str, ...], roots: list[str]) -> Iterator[str]:
+    """veil's own folders as they are to be hidden: made where the command could else make them first."""
+    for folder in own:
+        real = os.path.realpath(folder)
+        for root in roots:
+            if within(root, real):
+                raise CannotBound(
+                    "cwd", f"{root} lies in veil's own folder {real}, which a command must not reach; work elsewhere"
+                )
+        if any(within(real, root) for root in roots):
+            os.makedirs(real, mode=0o700, exist_ok=True)
+        if os.path.isdir(real):
+            yield real
+
+
+def _sockets(wish: Sandbox, cwd: str, environment: Mapping[str, str]) -> Iterator[str]:
+    for path in wish.unix_sockets:
+        real = _real("unix_sockets", path, cwd, environment)
+        if not stat.S_ISSOCK(os.stat(real).st_mode):
+            raise CannotBound("unix_sockets", f"unix_sockets {path} is no socket")
+        yield real
+
+
+def remove(folder: str) -> None:
+    """A private temporary folder with all that the command left in it; links are not followed."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError:
+        # a command took the permissions off its own folders
+        for place, folders, _ in os.walk(folder):
+            for name in (".", *folders):
+                path = os.path.join(place, name)
+                if not os.path.islink(path):
+                    with contextlib.suppress(OSError):
+                        os.chmod(path, stat.S_IRWXU)
+        shutil.rmtree(folder)

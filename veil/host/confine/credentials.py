@@ -1,0 +1,100 @@
+"""Where the credentials of a user lie: the folders and files that ``protect_secrets`` makes unreadable.
+
+A path is on the list when its purpose is to hold keys, tokens or passwords, or when tools are known to write them there.
+Shell histories are on it because passwords end up in them. A project's own ``.env`` is not: programs of the project are
+meant to read it; ``deny_read`` names it where they are not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from collections.abc import Iterator, Mapping
+
+#: Below each home folder.
+_HOME = """
+.ssh .gnupg .aws .azure .kube .docker .password-store .pki .fly .oci .aliyun .bluemix .minikube/profiles
+.terraform.d .vagrant.d/insecure_private_key .sops .age
+.config/gcloud .config/gh .config/glab-cli .config/hub .config/op .config/rclone .config/doctl .config/heroku
+.config/sops .config/age .config/containers/auth.json .config/github-copilot .config/hcloud .config/scw
+.config/configstore .config/git/credentials .config/pypoetry/auth.toml .config/pip/pip.conf .config/nix/netrc
+.config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/vivaldi .mozilla .thunderbird
+.config/1Password .config/Bitwarden .config/keepassxc .config/Signal .local/share/keyrings .local/share/kwalletd
+.local/share/pypoetry/auth.toml .local/share/containers/auth.json
+.netrc .git-credentials .npmrc .yarnrc .yarnrc.yml .pypirc .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .passwd-s3fs
+.databrickscfg .vault-token .terraformrc .dockercfg .htpasswd .kaggle .huggingface .snowflake .streamlit/secrets.toml
+.cache/huggingface/token .cache/huggingface/stored_tokens .modal.toml .wandb .anthropic .openai
+.cargo/credentials .cargo/credentials.toml .gem/credentials .bundle/config .composer/auth.json .m2/settings.xml
+.m2/settings-security.xml .gradle/gradle.properties .ivy2/.credentials .sbt/.credentials .nuget/NuGet/NuGet.Config
+.claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .config/goose/secrets.yaml .continue/config.json
+.bash_history .zsh_history .zhistory .history .python_history .node_repl_history .psql_history .mysql_history
+.rediscli_history .sqlite_history .lesshst .local/share/fish/fish_history
+Library/Keychains Library/Cookies Library/Safari Library/Mail Library/Messages
+Library/Application\\ Support/Google/Chrome Library/Application\\ Support/Firefox
+Library/Application\\ Support/com.apple.TCC Library/Group\\ Containers/group.com.apple.notes
+"""
+
+#: Of the machine; most are readable by root alone, who may be the caller.
+_MACHINE = """
+/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssl/private /etc/pki/tls/private
+/etc/krb5.keytab /etc/wireguard /etc/NetworkManager/system-connections /etc/netplan
+/etc/ssh/ssh_host_rsa_key /etc/ssh/ssh_host_ecdsa_key /etc/ssh/ssh_host_ed25519_key /etc/ssh/ssh_host_dsa_key
+/etc/kubernetes /etc/docker/key.json /etc/rancher /var/lib/kubelet /var/lib/cloud/instance/user-data.txt
+/var/lib/tailscale /run/secrets /var/run/secrets /kaniko/.docker
+/Library/Keychains /private/etc/master.passwd
+"""
+
+#: Variables that name a file or folder of credentials (with ``:`` between several).
+_NAMED = """
+AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE AWS_WEB_IDENTITY_TOKEN_FILE AZURE_CONFIG_DIR CLOUDSDK_CONFIG
+GOOGLE_APPLICATION_CREDENTIALS KUBECONFIG DOCKER_CONFIG REGISTRY_AUTH_FILE GNUPGHOME NETRC NPM_CONFIG_USERCONFIG
+npm_config_userconfig PGPASSFILE PGSERVICEFILE PASSWORD_STORE_DIR GH_CONFIG_DIR GLAB_CONFIG_DIR RCLONE_CONFIG
+SOPS_AGE_KEY_FILE VAULT_TOKEN_PATH TF_CLI_CONFIG_FILE OCI_CLI_CONFIG_FILE KRB5_KTNAME BOTO_CONFIG
+DATABRICKS_CONFIG_FILE HISTFILE MYSQL_TEST_LOGIN_FILE XAUTHORITY
+"""
+
+#: Folders that hold more than credentials, moved by a variable: (variable, names below it).
+_MOVED = (
+    ("CARGO_HOME", ("credentials", "credentials.toml")),
+    ("HF_HOME", ("token", "stored_tokens")),
+    ("GRADLE_USER_HOME", ("gradle.properties",)),
+    ("COMPOSER_HOME", ("auth.json",)),
+    ("CODEX_HOME", ("auth.json",)),
+    ("CLAUDE_CONFIG_DIR", (".credentials.json",)),
+)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.replace("\0", " ") for word in text.replace("\\ ", "\0").split())
+
+
+HOME, MACHINE, NAMED = _words(_HOME), _words(_MACHINE), _words(_NAMED)
+
+
+def homes(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The home folder that programs are told, and the one that the user really has."""
+    found = dict.fromkeys(path for path in (environment.get("HOME", ""),) if os.path.isabs(path))
+    with contextlib.suppress(KeyError):  # a user of whom the machine knows nothing but the number
+        found[pwd.getpwuid(os.getuid()).pw_dir] = None
+    return tuple(path for path in found if path not in ("", "/"))
+
+
+def places(environment: Mapping[str, str]) -> Iterator[str]:
+    """Every place that may hold credentials, whether there is anything or not. A path may come more than once."""
+    for home in homes(environment):
+        for name in HOME:
+            yield f"{home}/{name}"
+    config = environment.get("XDG_CONFIG_HOME", "")
+    if os.path.isabs(config):
+        yield from (f"{config}/{name[8:]}" for name in HOME if name.startswith(".config/"))
+    data = environment.get("XDG_DATA_HOME", "")
+    if os.path.isabs(data):
+        yield from (f"{data}/{name[13:]}" for name in HOME if name.startswith(".local/share/"))
+    for variable in NAMED:
+        yield from (path for path in environment.get(variable, "").split(":") if os.path.isabs(path))
+    for variable, names in _MOVED:
+        folder = environment.get(variable, "")
+        if os.path.isabs(folder):
+            yield from (f"{folder}/{name}" for name in names)
+    yield from MACHINE
