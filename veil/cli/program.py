@@ -254,6 +254,19 @@ def gc(as_json: bool, project: str | None) -> int:
     return stored.gc(project, as_json=as_json)
 
 
+@_command("mcp")
+@click.option("--http", is_flag=True, help="Streamable HTTP on this machine instead of standard input and output.")
+@click.option("--port", type=int, default=0, metavar="N", help="With --http: which one (default: a free one).")
+@click.option("--token-file", default=None, metavar="FILE", help="With --http: holds the token; made when missing.")
+def mcp(http: bool, port: int, token_file: str | None) -> int:
+    """Serve the tools to an MCP client. All that was started ends with the client, or with this process."""
+    from pathlib import Path
+
+    from veil.cli import serving
+
+    return serving.serve(http=http, port=port, token_file=None if token_file is None else Path(token_file))
+
+
 @_command("doctor")
 @options.as_json
 def doctor(as_json: bool) -> int:

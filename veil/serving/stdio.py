@@ -1,0 +1,43 @@
+"""The server over standard input and output: one client, which started this process."""
+
+from __future__ import annotations
+
+import asyncio
+
+from veil import wiring
+from veil.serving.answering import Answering
+from veil.serving.lifetime import Lifetime, reap
+from veil.serving.wires import Incoming, Outgoing, take_standard_streams
+from veil.tools import Toolbox
+
+#: How long the last answers wait for the client to read them (seconds).
+_LAST_WORDS = 2.0
+
+
+def serve() -> int:
+    """Serve until the client leaves; returns the exit code of the process."""
+    reading, writing = take_standard_streams()
+    wiring.own_process()
+    box = Toolbox()
+    try:
+        number = asyncio.run(_serve(box, reading, writing))
+    finally:
+        reap(box)
+    return 0 if number is None else 128 + number
+
+
+async def _serve(box: Toolbox, reading: int, writing: int) -> int | None:
+    loop = asyncio.get_running_loop()
+    life = Lifetime(lambda: incoming.close())
+    outgoing = Outgoing(writing, lambda: _on(loop, life))
+    incoming = Incoming(reading, outgoing.put, life.stop)
+    server = Answering(box).server
+    with life.watching(parent=True):
+        await server.run(incoming.messages, outgoing, server.create_initialization_options())
+        outgoing.finish(_LAST_WORDS)
+    return life.signal
+
+
+def _on(loop: asyncio.AbstractEventLoop, life: Lifetime) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(life.stop)

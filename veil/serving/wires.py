@@ -1,0 +1,221 @@
+"""One JSON-RPC message a line over two descriptors that nobody else can reach by the usual names.
+
+The SDK's own transport drops what it cannot parse without a word, and what a command printed must never be able to
+break a frame, so frames are read and written here: malformed ones are answered, and every frame is plain ASCII.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import queue
+import select
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+
+#: A frame longer than this is dropped and answered: memory is not for the taking (bytes).
+MAX_FRAME = 256_000_000
+#: What a pipe that can be written to takes at once without making anybody wait (POSIX: PIPE_BUF).
+_AT_ONCE = select.PIPE_BUF
+_PIECE = 1 << 18
+
+
+def take_standard_streams() -> tuple[int, int]:
+    """Descriptors of the client's two pipes, moved away: what stands at 0 and 1 afterwards is nothing and stderr.
+
+    Raises ``OSError`` when one of them is closed.
+    """
+    sys.stdout.flush()
+    # not inherited by children, and above the three that every child gets
+    reading, writing = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # no standard error
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+    if null > 2:
+        os.close(null)
+    return reading, writing
+
+
+class Incoming:
+    """Reads frames on a thread of its own and gives the messages to the loop.
+
+    Args:
+        complain: takes the answer to a frame that is no message; called on the loop.
+        at_end: called on the loop when the client has closed its side.
+    """
+
+    def __init__(self, fd: int, complain: Callable[[dict[str, Any]], None], at_end: Callable[[], None]) -> None:
+        self._fd, self._complain, self._at_end = fd, complain, at_end
+        self._loop = asyncio.get_running_loop()
+        self._into: MemoryObjectSendStream[SessionMessage | Exception]
+        self.messages: MemoryObjectReceiveStream[SessionMessage | Exception]
+        # every request gets a task at once, so a bound here would bound nothing
+        self._into, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](float("inf"))
+        threading.Thread(target=self._read, name="veil-mcp-in", daemon=True).start()
+
+    def _read(self) -> None:
+        parts: list[bytes] = []
+        size = 0
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server is over
+            while True:
+                try:
+                    piece = os.read(self._fd, _PIECE)
+                except OSError:
+                    piece = b""
+                if not piece:
+                    break  # half a frame that the end cut off is nothing that was asked
+                *whole, rest = piece.split(b"\n")
+                for line in whole:
+                    self._frame(b"".join([*parts, line]), size + len(line))
+                    parts, size = [], 0
+                size += len(rest)
+                if size > MAX_FRAME:
+                    parts = []  # its end is waited for, and then it is answered
+                elif rest:
+                    parts.append(rest)
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _frame(self, line: bytes, size: int) -> None:
+        if size > MAX_FRAME:
+            self._answer(None, INVALID_REQUEST, f"a frame may have {MAX_FRAME} bytes; this one had {size}")
+            return
+        if not line.strip():
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self._other(line)
+        else:
+            self._loop.call_soon_threadsafe(self._give, message)
+
+    def _other(self, line: bytes) -> None:
+        """A frame that the strict parser would not have: a lone surrogate is let in, the rest is answered."""
+        try:
+            data = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            self._answer(None, PARSE_ERROR, f"not one JSON document in UTF-8 on one line: {error}")
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_python(data, by_name=False)
+        except ValueError:
+            self._answer(_id_of(data), INVALID_REQUEST, "not one JSON-RPC 2.0 message (batches are not taken)")
+        else:
+            self._loop.call_soon_threadsafe(self._give, message)
+
+    def _answer(self, id: str | int | None, code: int, message: str) -> None:
+        error = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+        self._loop.call_soon_threadsafe(self._complain, error)
+
+    def _give(self, message: Any) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it is ending
+            self._into.send_nowait(SessionMessage(message))
+
+    def _end(self) -> None:
+        self.close()
+        self._at_end()
+
+    def close(self) -> None:
+        """No more messages: the server sees the end of its stream. The thread stays with its read."""
+        self._into.close()
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _id_of(data: object) -> str | int | None:
+    found = data.get("id") if isinstance(data, dict) else None
+    return found if isinstance(found, (str, int)) and not isinstance(found, bool) else None
+
+
+class Outgoing:
+    """Writes frames: small ones at once while the pipe takes them, the rest on a thread of its own.
+
+    It has the shape of a stream that the SDK sends its messages to.
+
+    Args:
+        on_broken: called (on any thread) when the client reads no more.
+    """
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        self._fd, self._on_broken = fd, on_broken
+        self._is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._backlog = 0
+        self._broken = False
+        self._thread = threading.Thread(target=self._write_all, name="veil-mcp-out", daemon=True)
+        self._thread.start()
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait for the client to read."""
+        return self._backlog
+
+    async def send(self, item: SessionMessage) -> None:
+        self.put(item.message.model_dump(mode="json", by_alias=True, exclude_unset=True))
+
+    def put(self, message: dict[str, Any]) -> None:
+        """One frame. Never waits: what the client does not read yet is kept."""
+        # ASCII only: no reader takes U+2028 or the like for the end of a line
+        frame = json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+        with self._lock:
+            if not self._backlog and len(frame) <= _AT_ONCE and self._takes_now():
+                self._write(frame)
+                return
+            self._backlog += len(frame)
+        self._waiting.put(frame)
+
+    def _takes_now(self) -> bool:
+        if self._broken or not self._is_pipe:
+            return False
+        ready = select.poll()
+        ready.register(self._fd, select.POLLOUT)
+        return bool(ready.poll(0))
+
+    def _write_all(self) -> None:
+        while True:
+            frame = self._waiting.get()
+            if frame is None:
+                return
+            self._write(frame)
+            with self._lock:
+                self._backlog -= len(frame)
+
+    def _write(self, frame: bytes) -> None:
+        view = memoryview(frame)
+        try:
+            while view and not self._broken:
+                view = view[os.write(self._fd, view) :]
+        except OSError:  # the client has gone; what it asked for is of no use any more
+            self._broken = True
+            self._on_broken()
+
+    def finish(self, seconds: float) -> None:
+        """Give what is still waiting this long to be read."""
+        self._waiting.put(None)
+        self._thread.join(seconds)
+
+    async def aclose(self) -> None:
+        """The descriptor stays open until the process ends: a thread may still be writing."""
+
+    async def __aenter__(self) -> Outgoing:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()

@@ -1,0 +1,134 @@
+"""The shapes of the replies, as types: output schemas are made from them. A field is there only when it says something.
+
+``tests/tools/test_tools_surface.py`` holds them against the tables of ``docs/results.md``, which are held against the
+code that makes the replies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class Failure(TypedDict, total=False):
+    """Why a call was not carried out; nothing has run then. ``error`` is the code."""
+
+    error: str
+    message: str
+    facts: dict[str, Any]
+
+
+class ChangeRow(TypedDict, total=False):
+    """One changed file, or many of one folder summed up (``count``)."""
+
+    path: str
+    change: str
+    kind: str
+    old: str
+    count: int
+
+
+class JudgementRow(TypedDict, total=False):
+    """One post-condition that does not hold or cannot be told."""
+
+    check: str
+    expected: Any
+    got: Any
+    message: str
+
+
+class RunReply(TypedDict, total=False):
+    """See the JSON view of a run in ``docs/results.md``. ``pid`` is of a background run that has just started."""
+
+    id: str
+    exit: int
+    ok: bool
+    ms: int
+    background: bool
+    pid: int
+    status: str
+    attempts: int
+    ended: str
+    signal: str
+    timed_out: bool
+    cancelled: bool
+    spawn_error: str
+    left_running: int
+    survivors: str
+    stdout_lines: int
+    stderr_lines: int
+    stdout_truncated: bool
+    stderr_truncated: bool
+    stdout_total_bytes: int
+    stderr_total_bytes: int
+    stdout_dropped_bytes: int
+    stderr_dropped_bytes: int
+    stdout_binary: bool
+    stderr_binary: bool
+    stdout_lossy: bool
+    stderr_lossy: bool
+    files_changed: list[ChangeRow]
+    files_changed_total: int
+    effects_source: str
+    effects_unavailable: str
+    effects: str
+    effects_gaps: list[Any]
+    shared: bool | str
+    head: dict[str, Any]
+    branch: dict[str, Any]
+    stash: dict[str, Any]
+    look_gaps: Any
+    secrets_env_scrubbed: int
+    stored: str
+    why_memory: str
+    owner_lost: str
+    assert_ok: bool | None
+    assertions_failed: list[JudgementRow]
+    assertions_inconclusive: list[JudgementRow]
+    advice: str
+    stdout: str
+    stderr: str
+    stdout_base64: str
+    stderr_base64: str
+    hint: str
+
+
+class LogsReply(TypedDict, total=False):
+    """New output of a background run and how it stands."""
+
+    id: str
+    status: str
+    running_ms: int
+    exit: int
+    signal: str
+    gap: bool
+    stdout_cursor: int
+    stderr_cursor: int
+    stdout_lines: int
+    stderr_lines: int
+    stdout_binary: bool
+    stderr_binary: bool
+    stdout: str
+    stderr: str
+
+
+class KillReply(TypedDict, total=False):
+    """What a kill did."""
+
+    id: str
+    status: str
+    already_exited: bool
+    signal: str
+    exit: int
+
+
+class DetailReply(TypedDict, total=False):
+    """A part of a stored run; ``stdout`` and ``stderr`` are pages with their totals."""
+
+    id: str
+    selector: str
+    status: str
+    meta: dict[str, Any]
+    stdout: dict[str, Any]
+    stderr: dict[str, Any]
+    trace: Any
+    trace_unavailable: str

@@ -1,0 +1,191 @@
+"""Carrying out calls of the tools: on this process's own runs, or on those of a recorded workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import veil
+from veil import VeilError
+from veil.tools.reading import in_their_words, options_of, read
+from veil.tools.table import Tool, catalogue, tool
+
+#: Calls that wait for something (a kill, a pattern, a start in turn) at once, beside the runs themselves.
+_WAITING = 64
+
+
+class Place(Protocol):
+    """Where the tools work: what runs commands, and what finds runs again by id."""
+
+    def run(self, command: Any, options: dict[str, Any]) -> veil.Result:
+        """As ``veil.run``."""
+
+    def arun(self, command: Any, options: dict[str, Any]) -> Awaitable[veil.Result]:
+        """As ``veil.arun``."""
+
+    def start(self, command: Any, options: dict[str, Any]) -> veil.Handle:
+        """As ``veil.start``."""
+
+    def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
+        """As ``veil.detail``."""
+
+    def logs(self, id: str | None, options: dict[str, Any]) -> veil.Logs:
+        """As ``veil.logs``; ``None`` means the only run that is alive."""
+
+    def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
+        """As ``veil.kill``."""
+
+
+class Everywhere:
+    """The project that this process is in, as the functions of ``veil`` know it."""
+
+    def run(self, command: Any, options: dict[str, Any]) -> veil.Result:
+        return veil.run(command, **options)
+
+    def arun(self, command: Any, options: dict[str, Any]) -> Awaitable[veil.Result]:
+        return veil.arun(command, **options)
+
+    def start(self, command: Any, options: dict[str, Any]) -> veil.Handle:
+        return veil.start(command, **options)
+
+    def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
+        return veil.detail(id, **options)
+
+    def logs(self, id: str | None, options: dict[str, Any]) -> veil.Logs:
+        return veil.logs(veil.handle_of().id if id is None else id, **options)
+
+    def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
+        return veil.kill(id, **options)
+
+
+class Toolbox:
+    """The tools, ready to be called by name.
+
+    Args:
+        place: where they work (default: the project that this process is in).
+    """
+
+    def __init__(self, place: Place | None = None) -> None:
+        self._place: Place = Everywhere() if place is None else place
+        self._acts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "sh_run": self._run,
+            "sh_detail": self._detail,
+            "sh_logs": self._logs,
+            "sh_kill": self._kill,
+        }
+        self._threads: ThreadPoolExecutor | None = None
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What there is."""
+        return catalogue()
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Carry out one call; returns its reply as plain JSON data.
+
+        What veil refuses comes back as ``{"error": code, "message": ..., "facts": {...}}``: an agent reads it and tries
+        again. A command that fails is no error.
+
+        Raises ``NotFound`` for a name that no tool has. A bug in veil is raised as it is.
+        """
+        asked = tool(name)
+        try:
+            said = read(asked, arguments)
+        except VeilError as error:
+            return error.to_dict()
+        return self._answered(name, said)
+
+    async def acall(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        on_output: Callable[[str, bytes], None] | None = None,
+    ) -> dict[str, Any]:
+        """``call`` for asyncio. Cancelling the task ends the command and everything that it started.
+
+        Args:
+            on_output: called with the stream's name and bytes while a command runs, on another thread.
+        """
+        asked = tool(name)
+        try:
+            said = read(asked, arguments)
+        except VeilError as error:
+            return error.to_dict()
+        if name != "sh_run" or said.get("background"):
+            return await self._on_a_thread(asked, said)
+        try:
+            command, options = _asked(said)
+            if on_output is not None:
+                options["on_output"] = on_output
+            return (await self._place.arun(command, options)).to_dict()
+        except VeilError as error:
+            return in_their_words(error)
+
+    async def _on_a_thread(self, asked: Tool, said: dict[str, Any]) -> dict[str, Any]:
+        """Anything that may have to wait a moment; the loop goes on meanwhile."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="veil-tool")
+        context = contextvars.copy_context()
+        future = self._threads.submit(context.run, self._answered, asked.name, said)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if asked.name == "sh_run":
+                future.add_done_callback(functools.partial(_end_unwanted, self._place))
+            raise
+
+    def _answered(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._acts[name](said)
+        except VeilError as error:
+            return in_their_words(error)
+
+    def close(self) -> None:
+        """Wait for calls that are still on their way; no more may come through ``acall``."""
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    # -- one method per tool
+
+    def _run(self, said: dict[str, Any]) -> dict[str, Any]:
+        background = said.pop("background", False)
+        command, options = _asked(said)
+        if not isinstance(background, bool):
+            raise veil.BadInput("background", background, "True or False")
+        if not background:
+            return self._place.run(command, options).to_dict()
+        handle = self._place.start(command, options)
+        if handle.pid is None and not handle.replayed:  # it could not start, which is worth telling at once
+            return handle.wait().to_dict()
+        told: dict[str, Any] = {"id": handle.id, "status": handle.status, "background": True}
+        return told if handle.pid is None else {**told, "pid": handle.pid}
+
+    def _detail(self, said: dict[str, Any]) -> dict[str, Any]:
+        paging = {name: said.pop(name) for name in ("lines", "offset", "limit") if name in said}
+        if isinstance(paging.get("lines"), list):
+            paging["lines"] = tuple(paging["lines"])
+        return self._place.detail(said.pop("id", None), said).to_dict(**paging)
+
+    def _logs(self, said: dict[str, Any]) -> dict[str, Any]:
+        return self._place.logs(said.pop("id", None), said).to_dict()
+
+    def _kill(self, said: dict[str, Any]) -> dict[str, Any]:
+        return self._place.kill(said.pop("id", None), said).to_dict()
+
+
+def _asked(said: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The command and the options of a run."""
+    options = {name: value for name, value in said.items() if name not in ("command", "background")}
+    return said["command"], options_of(options)
+
+
+def _end_unwanted(place: Place, future: Future[dict[str, Any]]) -> None:
+    """The call that started it was cancelled meanwhile: nobody knows its id."""
+    told = {} if future.cancelled() or future.exception() else future.result()
+    if told.get("status") == "running":
+        place.kill(told["id"], {})
