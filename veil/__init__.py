@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from veil.precheck import Assessment, plan
     from veil.result import Result
     from veil.rewinding import Checkpoint, Restored, checkpoint, checkpoints, diff, drop, restore
+    from veil.stateful import Shell, shell
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ _WHERE = {
     **dict.fromkeys(
         ("Checkpoint", "Restored", "checkpoint", "checkpoints", "diff", "drop", "restore"), "veil.rewinding"
     ),
+    **dict.fromkeys(("Shell", "shell"), "veil.stateful"),
 }
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "Restored",
     "Result",
     "RunOptions",
+    "Shell",
     "StoreFailed",
     "UnknownOption",
     "VeilError",
@@ -97,6 +100,7 @@ __all__ = [
     "restore",
     "run",
     "runs",
+    "shell",
     "start",
 ]
 

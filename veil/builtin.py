@@ -59,6 +59,8 @@ def _harmless(request: Request) -> bool:
     from veil.classify.base import READ
 
     command = request.command
+    if any(isinstance(wish, Carry) for wish in request.wishes):
+        return False  # an alias, a function or a PATH of the session can stand behind any word
     if command.env or (command.text is not None and os.path.basename(command.argv[0]) not in _SHELLS):
         return False  # a variable can make a harmless program run another; another shell reads another language
     return assess(command.argv if command.text is None else command.text).category == READ

@@ -91,11 +91,20 @@ class Runner:
         asked = self.ask(command, options)
         return checked(Result(self.perform(asked, Controls(listener=asked.listener))), asked.check)
 
+    def plain(self, text: str) -> str:
+        """The text as a recording would have it: here as it is."""
+        return text
+
     async def arun(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Result:
         """See ``veil.arun``."""
+        asked = self.ask(command, options)
+        return checked(Result(await self.aperform(asked)), asked.check)
+
+    async def aperform(self, asked: Asked) -> Record:
+        """One foreground run for asyncio, on a thread of its own. A task that is cancelled ends its tree first."""
         import asyncio
 
-        asked = self.book(self.ask(command, options))
+        asked = self.book(asked)
         orders = Orders()
         controls = Controls(listener=asked.listener, orders=orders)
         loop = asyncio.get_running_loop()
@@ -123,7 +132,7 @@ class Runner:
         _running[thread] = orders
         thread.start()
         try:
-            record = await asyncio.shield(done)
+            record: Record = await asyncio.shield(done)
         except asyncio.CancelledError:
             orders.cancel()
             while not done.done():
@@ -135,7 +144,7 @@ class Runner:
                     break
             done.exception()  # looked at, so that nobody is told that it was not
             raise
-        return checked(Result(record), asked.check)
+        return record
 
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
         """See ``veil.start``."""

@@ -121,7 +121,8 @@ def wish_data(wish: object) -> tuple[str, dict[str, Any]]:
     """A wish as its type's name and its options. Raises ``BadInput`` when it is no data class of JSON-ready values."""
     if not dataclasses.is_dataclass(wish) or isinstance(wish, type):
         raise BadInput("wishes", wish, "data classes")
-    options = {f.name: _json_ready(getattr(wish, f.name)) for f in dataclasses.fields(wish)}
+    recorded = [f.name for f in dataclasses.fields(wish) if f.metadata.get("recorded", True)]
+    options = {name: _json_ready(getattr(wish, name)) for name in recorded}
     return type(wish).__name__, options
 
 

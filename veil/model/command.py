@@ -108,6 +108,20 @@ class Preview:
 
 
 @dataclass(frozen=True)
+class Carry:
+    """Wish: begin in the state that the commands before left, and keep the state that this one leaves.
+
+    Attributes:
+        session: its name. state: mark of the state it begins in, the same wherever the same was done before.
+        carried: the state itself, and the place for the one after it (``veil.layers.session``). Never recorded.
+    """
+
+    session: str
+    state: str = ""
+    carried: Any = field(default=None, repr=False, compare=False, metadata={"recorded": False})
+
+
+@dataclass(frozen=True)
 class Look:
     """Wish: look at these paths when the command has ended, so that checks can judge without the world.
 

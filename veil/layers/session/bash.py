@@ -1,0 +1,235 @@
+"""The texts by which bash begins in a state and tells the one it ends in.
+
+bash reads the file named in ``BASH_ENV`` before the command, so the text of the command stays what it was: its ``$0``,
+its line numbers, what it means where it is wrong. What it ends in is told by a trap on ``EXIT``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+
+from veil.layers.session.quoting import decoded, entries
+from veil.layers.session.state import UNCARRIED, State, Variable
+
+BEGUN, MARK, END = b"begun\0", b"\0veil\0", b"end\0"
+#: Told at the beginning when the functions of before could not be defined again.
+LOST = b"functions\0"
+
+#: Of these bash says the value itself, or they are about the moment; ``IFS`` and the like are not among them.
+_OWN = frozenset(
+    "BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_EXECUTION_STRING"
+    " BASH_LINENO BASH_MONOSECONDS BASH_SOURCE BASH_SUBSHELL BASH_TRAPSIG BASH_VERSINFO BASH_VERSION BASH_XTRACEFD"
+    " COLUMNS COPROC DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO LINES PIPESTATUS PPID PWD"
+    " RANDOM SECONDS SHELLOPTS SRANDOM UID".split()
+)
+#: Nothing could ever switch these off again, or they belong to how bash was started.
+_FIXED_OPTIONS = frozenset({"noexec", "onecmd", "privileged", "restricted", "interactive"})
+_FIXED_SWITCHES = frozenset({"login_shell", "restricted_shell", "expand_aliases"})
+#: Of a bash that runs a command.
+_USUAL_OPTIONS = frozenset({"braceexpand", "hashall", "interactive-comments"})
+#: These show what is executed: set last and in one breath.
+_LOUD = ("verbose", "xtrace")
+
+_DECLARED = re.compile(r"declare -(\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
+
+#: Options are told first, and those that would show or end what follows are switched off. At the end of a function its
+#: locals can be seen: then all that is global is marked (``-t`` means nothing for variables), and a local that hides
+#: something global is taken away.
+_DUMP = r"""builtin printf '\0veil\0'
+builtin set +o; builtin printf '\0'
+builtin set +exvu; builtin trap - DEBUG ERR RETURN; builtin trap '' XFSZ; builtin unset -f trap
+builtin shopt -p; builtin printf '\0'
+builtin alias -p; builtin printf '\0'
+builtin umask; builtin printf '\0'
+builtin pwd; builtin printf '\0'
+builtin printf '%s\0' "${#DIRSTACK[@]}" "${DIRSTACK[@]}"
+if [[ ${#FUNCNAME[@]} -gt 0 ]]; then
+builtin printf -- '-1\0'
+builtin mapfile -t __veil_names < <(builtin compgen -v)
+__veil_reveal() { builtin local __veil_n __veil_i __veil_d=${#FUNCNAME[@]}
+builtin declare -gt "${__veil_names[@]}"
+for __veil_n in "${__veil_names[@]}"; do for ((__veil_i = 1; __veil_i < __veil_d; __veil_i++)); do
+[[ ${!__veil_n@a} == *t* ]] && builtin break; builtin unset -v "$__veil_n"; done; done; }
+__veil_reveal; builtin unset -f __veil_reveal
+else builtin printf '%s\0' "$#" "$@"; fi
+builtin declare -p; builtin printf '\0'
+builtin declare -f; builtin printf '\0'
+builtin declare -F; builtin printf '\0end\0'"""
+
+
+def dump(out: int) -> str:
+    """Tells the state to the descriptor ``out``; silent, also under ``set -x``."""
+    return f"{{ {_DUMP}\n}} 2>/dev/null >&{out}"
+
+
+def _quoted(text: str) -> str:
+    """As it stands between the quotes in what ``trap -p`` prints."""
+    return text.replace("'", "'\\''")
+
+
+def _watched(out: int) -> str:
+    """A ``trap`` that keeps ours in front of the command's own trap on EXIT, and shows it to nobody."""
+    ours = dump(out)
+    # afterwards the command's own trap finds the status and the options that it would have found
+    first = f"{{ __veil_s=$? __veil_o=$-; }} 2>/dev/null\n{ours}\n"
+    first += "{ [[ $__veil_o == *u* ]] && builtin set -u; [[ $__veil_o == *x* ]] && builtin set -x; "
+    first += "(builtin exit $__veil_s); } 2>/dev/null\n"
+    alone = f"trap -- '{_quoted(ours)}' EXIT"
+    return f"""trap() {{
+{{ builtin local __veil_x=$-; builtin set +x; }} 2>/dev/null
+builtin local __veil_t __veil_r=0
+if [[ $# == 0 || $1 == -p ]]; then
+__veil_t=$(builtin trap "$@"); __veil_r=$?
+__veil_t=${{__veil_t//{shlex.quote(_quoted(first))}/}}; __veil_t=${{__veil_t//{shlex.quote(alone)}/}}
+__veil_t=${{__veil_t#$'\\n'}}
+if [[ -n $__veil_t ]]; then builtin printf '%s\\n' "$__veil_t"; fi
+else
+builtin trap "$@"; __veil_r=$?
+if [[ $BASH_SUBSHELL == 0 ]]; then
+__veil_t=$(builtin trap -p EXIT)
+if [[ -z $__veil_t ]]; then builtin trap {shlex.quote(ours)} EXIT
+elif [[ $__veil_t != *__veil_reveal* ]]; then builtin eval "set $__veil_t"; builtin trap {shlex.quote(first)}"$3" EXIT; fi
+fi
+fi
+{{ [[ $__veil_x == *x* ]] && builtin set -x; builtin return $__veil_r; }} 2>/dev/null
+}}"""
+
+
+def beginning(
+    state: State | None, env: Mapping[str, str], into: int, out: int, moved: Mapping[str, str], *, traps: bool
+) -> str:
+    """The file of ``BASH_ENV``.
+
+    Args:
+        state: None to begin like any command; then the state of the beginning is told as well.
+        env: what the environment says. moved: what it should say and cannot; said here.
+        into: the descriptor this is read from. traps: whether the command may set traps.
+    """
+    lines = [f"exec {into}<&-", f"builtin printf 'begun\\0' >&{out}", "{ builtin unset BASH_ENV"]
+    if state is not None:
+        lines += [*_switching(state), *_defining(state, env, out)]
+    # POSIXLY_CORRECT, which may be among them, changes how everything after it is read
+    lines += [f"builtin export {name}={shlex.quote(moved[name])}" for name in sorted(moved)]
+    lines.append("} 2>/dev/null")
+    if state is None:
+        lines.append(dump(out))
+    if traps:
+        lines.append(f"builtin eval {shlex.quote(_watched(out))} 2>/dev/null")
+    lines.append(f"builtin trap {shlex.quote(dump(out))} EXIT")
+    if state is not None:
+        lines += _options(state)
+    return "\n".join(lines) + "\n"
+
+
+def _switching(state: State) -> list[str]:
+    return [
+        f"builtin shopt {sign} {' '.join(sorted(names))}"
+        for sign, names in (("-s", state.switches_on), ("-u", state.switches_off))
+        if names
+    ]
+
+
+def _defining(state: State, env: Mapping[str, str], out: int) -> list[str]:
+    lines = []
+    declared = [text for variable in state.variables if (text := _again(variable, state, env))]
+    if declared:
+        lines.append("builtin eval " + shlex.quote("\n".join(declared)))
+    if state.functions:
+        lines.append(f"builtin eval {shlex.quote(state.functions)} || builtin printf 'functions\\0' >&{out}")
+        lines += [f"builtin declare -fx {shlex.quote(name)}" for name in state.exported_functions]
+    if state.aliases:
+        lines += ["builtin eval " + shlex.quote(state.aliases), "builtin shopt -s expand_aliases"]
+    if state.umask is not None:
+        lines.append(f"builtin umask {state.umask:04o}")
+    lines += [f"builtin pushd -n {shlex.quote(path)} >/dev/null" for path in reversed(state.directories[1:])]
+    if state.arguments:
+        lines.append(f"builtin set -- {shlex.join(state.arguments)}")
+    return lines
+
+
+def _again(variable: Variable, state: State, env: Mapping[str, str]) -> str | None:
+    """An exported one is in the environment, which has the last word of its value and of whether it is there."""
+    if "x" not in variable.flags or variable.name not in state.exported:
+        return variable.text
+    if variable.name not in env:
+        return None
+    if env[variable.name] == state.exported[variable.name]:
+        return variable.text
+    return f"declare -{variable.flags} {variable.name}"
+
+
+def _options(state: State) -> list[str]:
+    wanted = [("-o", name) for name in sorted(state.options - _USUAL_OPTIONS) if name not in _LOUD]
+    wanted += [("+o", name) for name in sorted(_USUAL_OPTIONS - state.options)]
+    loud = [("-o", name) for name in _LOUD if name in state.options]
+    words = " ".join(f"{sign} {name}" for sign, name in [*wanted, *loud])
+    return [f"{{ builtin set {words}; }} 2>/dev/null"] if words else []
+
+
+def told(data: bytes, before: State | None, cwd: str) -> State | None:
+    """The state in the last telling of ``data``; ``None`` when there is no whole one.
+
+    Args:
+        before: what is kept of it where the telling says nothing. cwd: where the command began.
+    """
+    _, mark, rest = data.rpartition(MARK)
+    if not mark or not rest.endswith(END):
+        return None
+    parts = [os.fsdecode(part) for part in rest.split(b"\0")]
+    options, switches, aliases, umask, folder = parts[:5]
+    at = 5
+    stack, at = _counted(parts, at)
+    within = parts[at] == "-1"
+    arguments, at = ((before.arguments if before else ()), at + 1) if within else _counted(parts, at)
+    declared, functions, named = parts[at : at + 3]
+    exported, variables = _variables(declared, within=within)
+    return State(
+        cwd=folder.removesuffix("\n") or cwd,
+        exported=exported,
+        variables=variables,
+        functions=functions,
+        exported_functions=tuple(line.split(" ")[2] for line in named.splitlines() if line.startswith("declare -fx")),
+        aliases=aliases,
+        options=_named(options, "set -o ") - _FIXED_OPTIONS,
+        switches_on=_named(switches, "shopt -s ") - _FIXED_SWITCHES,
+        switches_off=_named(switches, "shopt -u ") - _FIXED_SWITCHES,
+        umask=int(umask, 8),
+        directories=stack,
+        arguments=arguments,
+    )
+
+
+def _named(text: str, beginning: str) -> frozenset[str]:
+    return frozenset(line.split()[2] for line in text.splitlines() if line.startswith(beginning))
+
+
+def _counted(parts: list[str], at: int) -> tuple[tuple[str, ...], int]:
+    after = at + 1 + int(parts[at])
+    return tuple(parts[at + 1 : after]), after
+
+
+def _variables(text: str, *, within: bool) -> tuple[dict[str, str], tuple[Variable, ...]]:
+    exported: dict[str, str] = {}
+    others: list[Variable] = []
+    for entry in entries(text):
+        found = _DECLARED.match(entry)
+        if found is None:
+            continue
+        flags, name, value = found.groups()
+        if name in _OWN or name in UNCARRIED or name.startswith("__veil_"):
+            continue
+        if within:
+            if "t" not in flags:
+                continue  # a local of a function that the command was left from
+            flags = flags.replace("t", "") or "-"
+            entry = f"declare -{flags} {name}" + ("" if value is None else f"={value}")
+        array = "a" in flags or "A" in flags
+        if "x" in flags and value is not None and not array:
+            exported[name] = decoded(value)
+            if flags == "x":
+                continue
+        others.append(Variable(name, flags, entry))
+    return exported, tuple(others)

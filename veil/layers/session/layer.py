@@ -1,0 +1,190 @@
+"""Grants ``Carry``: a command begins in the state of its session, and the state it ends in is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from veil.host import nameless
+from veil.host.processes import TAG_VARIABLE
+from veil.layers.base import Entered
+from veil.layers.session import bash, posix
+from veil.layers.session.state import DECIDING, UNCARRIED, Carried, State
+from veil.model.command import Carry, Preview
+from veil.model.outcome import Findings, Outcome
+from veil.model.plan import Launch, Place, Plan
+
+#: Names of shells by the way they are told.
+BASH, POSIX = ("bash",), ("sh", "dash", "ash")
+#: A variable longer than this, and what is over this in all, does not go through the environment: an operating system
+#: that starts a program takes 128 KiB for one and about 1 MiB for all (Linux, macOS).
+_ONE, _ALL = 100_000, 600_000
+#: What may set a trap of its own: only then is the shell's ``trap`` watched.
+_TRAPS = re.compile(r"\b(?:trap|source|eval)\b|(?:^|[\s;&|({])\.\s")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+
+
+class SessionLayer:
+    """Notes that it leaves: ``session`` (name), ``cwd`` (where the session is now, when the command moved it),
+    ``session_state`` (why the state is what it was before), ``session_cwd_gone``, ``session_changed`` (the command
+    changed anything of the state)."""
+
+    name = "session"
+    place = Place.CONFINE
+    needed = True
+    supersedes: tuple[type, ...] = ()
+
+    def unavailable(self, wish: object, plan: Plan) -> str | None:
+        if plan.request.command.text is None or kind_of(plan.request.command.argv[0]) is not None:
+            return None
+        return (
+            f"{plan.request.command.argv[0]} cannot tell its state to the next command; sessions have "
+            f"{', '.join((*BASH, *POSIX))} (shell='bash')"
+        )
+
+    def enter(self, wish: object, launch: Launch, plan: Plan) -> Entered:
+        if not isinstance(wish, Carry):
+            raise TypeError(f"not a wish of a session: {wish!r}")
+        carried = wish.carried if isinstance(wish.carried, Carried) else Carried(keep=False)
+        carried.after = None
+        notes: dict[str, Any] = {"session": wish.session}
+        if carried.gone is not None:
+            notes["session_cwd_gone"] = carried.gone
+        if plan.request.command.text is None:
+            yield launch  # programs are started by no shell: they get the state and leave none
+            return Findings(notes=notes)
+        with nameless.file() as into, nameless.file() as out:
+            shell = _Shell(carried, launch, plan, into, out)
+            nameless.fill(into, os.fsencode(shell.beginning()))
+            outcome = yield shell.launch()
+            first, after, problem = shell.told(nameless.content_of(out))
+        reason = _unkept(outcome, plan) or problem
+        if reason is None and after is not None:
+            if after.cwd != launch.cwd:
+                notes["cwd"] = after.cwd
+            if after != first:
+                notes["session_changed"] = True
+            if carried.keep:
+                carried.after = after
+        elif carried.keep:
+            notes["session_state"] = f"as before: {reason}"
+        return Findings(notes=notes)
+
+
+def kind_of(shell: str) -> str | None:
+    """``bash``, ``posix``, or ``None`` for a shell that cannot be in a session."""
+    name = os.path.basename(shell)
+    return "bash" if name in BASH else "posix" if name in POSIX else None
+
+
+def _unkept(outcome: Outcome, plan: Plan) -> str | None:
+    """Why the state after this end is not wanted."""
+    if any(isinstance(wish, Preview) for wish in plan.request.wishes):
+        return "a preview changes nothing"
+    if outcome.cancelled:
+        return "the command was cancelled"
+    return {
+        "timed_out": "the command was ended at its time limit",
+        "signaled": f"the command was ended by {outcome.signal or 'a signal'}",
+        "spawn_failed": "the shell could not start",
+    }.get(outcome.ended)
+
+
+class _Shell:
+    """One shell of a session: what it is given, and what it told."""
+
+    def __init__(self, carried: Carried, launch: Launch, plan: Plan, into: int, out: int) -> None:
+        self._before, self._environment, self._launch = carried.before, carried.environment, launch
+        self._command = plan.request.command
+        self._bash = kind_of(self._command.argv[0]) == "bash"
+        self._into, self._out = into, out
+        self._env = dict(launch.env)
+        if self._before is not None:
+            self._env["PWD"] = launch.cwd  # a shell believes it when it is another name of where it is
+        self._moved = self._too_much()
+
+    def _too_much(self) -> dict[str, str]:
+        """What the environment cannot say: too long, or it would make the shell another one."""
+        removed = {name for name, value in self._command.env if value is None}
+        moved = {name: self._env.pop(name) for name in DECIDING if name in self._env}
+        if self._before is not None:  # a run takes these out of every environment
+            moved |= {
+                name: self._before.exported[name]
+                for name in DECIDING
+                if name in self._before.exported and name not in moved and name not in removed
+            }
+        sizes = {name: len(os.fsencode(name)) + len(os.fsencode(value)) for name, value in self._env.items()}
+        total = sum(sizes.values())
+        for name in sorted(sizes, key=sizes.__getitem__, reverse=True):
+            if sizes[name] <= _ONE and total <= _ALL:
+                break
+            if _NAME.match(name):
+                moved[name] = self._env.pop(name)
+                total -= sizes[name]
+        return moved
+
+    def beginning(self) -> str:
+        """The text that is read first."""
+        everything = {**self._env, **self._moved}
+        parts = (self._before, everything, self._into, self._out, self._moved)
+        if not self._bash:
+            return posix.beginning(*parts)
+        before = self._before
+        texts = [self._command.text or "", *((before.functions, before.aliases) if before is not None else ())]
+        return bash.beginning(*parts, traps=any(map(_TRAPS.search, texts)))
+
+    def launch(self) -> Launch:
+        """The launch that has it read."""
+        launch, text = self._launch, self._command.text or ""
+        argv = launch.argv
+        if self._bash:
+            self._env["BASH_ENV"] = f"/dev/fd/{self._into}"
+        else:
+            at = argv.index(text)
+            argv = (*argv[:at], posix.reading(self._into) + text, *argv[at + 1 :])
+        return replace(launch, argv=argv, env=self._env, pass_fds=(*launch.pass_fds, self._into, self._out))
+
+    def told(self, data: bytes) -> tuple[State | None, State | None, str | None]:
+        """The states of the beginning and of the end, and what is wrong with the latter."""
+        first = self._before
+        if first is None:
+            early, _, _ = data.rpartition(bash.MARK)
+            first = self._state(early)
+        after = self._state(data) if data.count(bash.MARK) > (self._before is None) else None
+        if not data.startswith(bash.BEGUN):
+            return first, None, "the shell never read it, and began without it"
+        if after is None:
+            return first, None, "the shell did not come to its end (exec, or a trap on EXIT in place of ours)"
+        if self._before is not None and data.startswith(bash.BEGUN + bash.LOST):
+            return first, None, "its functions could not be read again by this shell"
+        return first, after, None
+
+    def _state(self, data: bytes) -> State | None:
+        cwd = self._launch.cwd
+        state = bash.told(data, self._before, cwd) if self._bash else posix.told(data, cwd)
+        return None if state is None else replace(state, exported=self._kept(state.exported))
+
+    def _kept(self, exported: Mapping[str, str]) -> dict[str, str]:
+        """What programs get from now on: without what is of this run alone."""
+        removed = {name for name, value in self._command.env if value is None}
+        # what was taken out for this one run comes back; what no shell has a name for goes by it
+        kept = {
+            name: value
+            for name, value in self._environment.items()
+            if name not in self._launch.env and name not in removed and name not in DECIDING
+        }
+        kept |= {
+            name: value
+            for name, value in self._launch.env.items()
+            if not _NAME.match(name) and not (self._bash and name.startswith("BASH_FUNC_"))
+        }
+        kept |= exported
+        kept.pop(TAG_VARIABLE, None)
+        for name in UNCARRIED:
+            kept.pop(name, None)
+            if name in self._environment:
+                kept[name] = self._environment[name]
+        return kept

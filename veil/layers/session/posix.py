@@ -1,0 +1,107 @@
+"""The same for a POSIX ``sh`` (dash, ash, a bash called sh): what it can tell of itself.
+
+There is no file that it reads first, so one word is put in front of the command's own text, on its first line. It has no
+arrays, and cannot print its functions; a trap on EXIT of the command's own takes the place of the one that tells.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+
+from veil.layers.session.bash import END, MARK
+from veil.layers.session.quoting import decoded, entries
+from veil.layers.session.state import UNCARRIED, State, Variable
+
+_OWN = frozenset(
+    "BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_CMDS BASH_EXECUTION_STRING BASH_LINENO BASH_SOURCE"
+    " BASH_VERSINFO BASH_VERSION COLUMNS DIRSTACK EUID FUNCNAME GROUPS LINENO LINES OPTIND PIPESTATUS PPID PWD RANDOM"
+    " SECONDS SHELLOPTS UID POSIXLY_CORRECT".split()
+)
+_FIXED = frozenset({"noexec", "onecmd", "privileged", "restricted", "interactive", "posix", "stdin", "nolog", "debug"})
+_USUAL = frozenset({"braceexpand", "hashall", "interactive-comments"})
+_LOUD = ("verbose", "xtrace")
+_SET = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.DOTALL)
+_EXPORTED = re.compile(r"(?:export|declare -\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
+
+_DUMP = r"""printf '\0veil\0'
+set +o; printf '\0'
+set +exvu
+alias; printf '\0'
+umask; printf '\0'
+pwd; printf '\0'
+printf '%s\0' "$#" "$@"
+export -p; printf '\0'
+set; printf '\0end\0'"""
+
+
+def dump(out: int) -> str:
+    """Tells the state to the descriptor ``out``."""
+    return f"{{ {_DUMP}\n}} 2>/dev/null >&{out}"
+
+
+def reading(into: int) -> str:
+    """What stands in front of the command."""
+    return f". /dev/fd/{into}; "
+
+
+def beginning(state: State | None, env: Mapping[str, str], into: int, out: int, moved: Mapping[str, str]) -> str:
+    """The file that is read first; see ``veil.layers.session.bash.beginning``."""
+    lines = [f"exec {into}<&-", f"printf 'begun\\0' >&{out}", "{ :"]
+    if state is not None:
+        lines += [v.text for v in state.variables if v.name not in env]
+        if state.aliases:
+            lines.append("eval " + shlex.quote(state.aliases))
+        if state.umask is not None:
+            lines.append(f"umask {state.umask:04o}")
+        if state.arguments:
+            lines.append(f"set -- {shlex.join(state.arguments)}")
+    lines += [f"export {name}={shlex.quote(moved[name])}" for name in sorted(moved)]
+    lines.append("} 2>/dev/null")
+    if state is None:
+        lines.append(dump(out))
+    lines.append(f"trap {shlex.quote(dump(out))} EXIT")
+    if state is not None:
+        wanted = [("-o", name) for name in sorted(state.options - _USUAL) if name not in _LOUD]
+        wanted += [("-o", name) for name in _LOUD if name in state.options]
+        if wanted:
+            lines.append(f"{{ set {' '.join(' '.join(pair) for pair in wanted)}; }} 2>/dev/null")
+    return "\n".join(lines) + "\n"
+
+
+def told(data: bytes, cwd: str) -> State | None:
+    """The state in the last telling of ``data``; ``None`` when there is no whole one."""
+    _, mark, rest = data.rpartition(MARK)
+    if not mark or not rest.endswith(END):
+        return None
+    parts = [os.fsdecode(part) for part in rest.split(b"\0")]
+    options, aliases, umask, folder = parts[:4]
+    many = int(parts[4])
+    arguments = tuple(parts[5 : 5 + many])
+    exports, everything = parts[5 + many : 7 + many]
+    exported: dict[str, str] = {}
+    for entry in entries(exports):
+        found = _EXPORTED.match(entry)
+        if found is not None and found[2] is not None and found[1] not in _OWN | UNCARRIED:
+            exported[found[1]] = decoded(found[2])
+    variables = []
+    for entry in entries(everything):
+        found = _SET.match(entry)
+        if found is not None and found[1] not in exported and found[1] not in _OWN | UNCARRIED:
+            variables.append(Variable(found[1], "-", entry))
+    lines = (line if line.startswith("alias ") else f"alias {line}" for line in entries(aliases))
+    return State(
+        cwd=folder.removesuffix("\n") or cwd,
+        exported=exported,
+        variables=tuple(variables),
+        aliases="\n".join(lines),
+        options=frozenset(_on(options)) - _FIXED,
+        umask=int(umask, 8),
+        arguments=arguments,
+    )
+
+
+def _on(text: str) -> list[str]:
+    return [line.split()[2] for line in text.splitlines() if line.startswith("set -o ")]
