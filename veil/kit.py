@@ -35,7 +35,7 @@ class Kit:
     """The parts of one process and project.
 
     Attributes:
-        layers: in the order they were gathered; within one place that is the order of entering.
+        layers: in the order of entering: by place, and within one place as they were gathered.
         wishes: which layer grants a wish, by the wish's type.
         memory: where runs go that leave nothing on disk.
         max_background: background runs alive at once.

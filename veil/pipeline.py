@@ -6,18 +6,20 @@ import functools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from veil.cleaning import cleaned
 from veil.executors.base import Running
 from veil.host.orders import Controls
 from veil.host.processes import TAG_VARIABLE
 from veil.kit import Kit, Redaction
+from veil.layers.base import Layer
 from veil.model.command import Look, Request
 from veil.model.errors import Refused
 from veil.model.outcome import Findings, Observation, Outcome, Stream
 from veil.model.plan import Launch, Place, Plan, Work, Wrap
 from veil.model.record import Record
+from veil.model.variation import varied
 from veil.model.verdict import Verdict
 
 
@@ -29,9 +31,9 @@ def plan(kit: Kit, request: Request) -> Plan:
     """
     looks = tuple(path for name, expected in request.expect for path in kit.checks[name].paths(expected))
     if looks:
-        request = replace(request, wishes=(*request.wishes, Look(looks)))
+        request = varied(request, wishes=(*request.wishes, Look(looks)))
     draft = Plan(request, looks=looks)
-    chosen: list[str] = []
+    chosen: list[Layer] = []
     skipped: list[tuple[str, str]] = []
     for wish in request.wishes:
         layer = kit.wishes.get(type(wish))
@@ -41,16 +43,14 @@ def plan(kit: Kit, request: Request) -> Plan:
             )
         reason = layer.unavailable(wish, draft)
         if reason is None:
-            chosen.append(layer.name)
+            chosen.append(layer)
         elif layer.needed:
             raise Refused(f"{layer.name}: {reason}", code="layer_unavailable", layer=layer.name, reason=reason)
         else:
             skipped.append((layer.name, reason))
-    granted = [wish for layer in kit.layers if layer.name in chosen for wish in layer.supersedes]
-    superseded = {kit.wishes[wish].name for wish in granted if wish in kit.wishes}
-    chosen = [name for name in chosen if name not in superseded]
-    names = tuple(layer.name for layer in sorted(kit.layers, key=lambda layer: layer.place) if layer.name in chosen)
-    return replace(draft, layers=names, skipped=tuple(skipped))
+    superseded = [kit.wishes.get(wish) for layer in chosen for wish in layer.supersedes]
+    names = tuple(layer.name for layer in kit.layers if layer in chosen and layer not in superseded)
+    return varied(draft, layers=names, skipped=tuple(skipped))
 
 
 def launch_of(request: Request, environment: Mapping[str, str]) -> Launch:
@@ -106,11 +106,11 @@ def begin(kit: Kit, request: Request, environment: Mapping[str, str], controls: 
     redaction = None
     if request.redact:
         redaction = kit.secrets(launch.env, request.secrets)
-        controls = replace(controls, filters=redaction.filter)
+        controls = varied(controls, filters=redaction.filter)
     outer: list[Wrap] = []
     inner: list[Wrap] = []
     by_name = {kit.wishes[type(wish)].name: wish for wish in made.request.wishes}
-    for layer in sorted(kit.layers, key=lambda layer: layer.place):
+    for layer in kit.layers:
         if layer.name in made.layers:
             wrap: Wrap = functools.partial(layer.enter, by_name[layer.name], plan=made)
             (outer if layer.place <= Place.WATCH else inner).append(wrap)
@@ -130,7 +130,7 @@ def draft(begun: Begun, seen: Observation, verdict: Verdict, status: str) -> Rec
     command = request.command
     if begun.plan.skipped:
         skipped = Findings(notes={"skipped": dict(begun.plan.skipped)})
-        seen = replace(seen, findings=seen.findings.merged(skipped))
+        seen = varied(seen, findings=seen.findings.merged(skipped))
     record = Record(
         id="",
         started=begun.started,

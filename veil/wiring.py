@@ -157,7 +157,7 @@ def _make(root: Path, environment: Mapping[str, str]) -> Session:
             layers[wish] = layer
     kit = Kit(
         executor=Live(),
-        layers=tuple(layers.values()),
+        layers=tuple(sorted(layers.values(), key=lambda layer: layer.place)),
         wishes=layers,
         checks=checks(),
         store=store,

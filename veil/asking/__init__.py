@@ -19,6 +19,9 @@ from veil.model.command import Effects, Limits, Request, Retry, ScrubEnv
 from veil.model.errors import BadInput, Refused, nearest
 from veil.settings import Settings
 
+_RETRYING = frozenset({"retries", "retry_on_exit", "backoff"})
+_NO_RETRY = Retry()
+_KNOWN = frozenset(NAMES)
 _MAX_TIMEOUT = 10 * 365 * 86400.0
 
 
@@ -37,14 +40,14 @@ def build(
     background: bool = False,
 ) -> Request:
     """The request. Raises ``BadInput`` naming the argument, or ``Refused`` (``background_incompatible``)."""
-    for name in options:
-        if name not in NAMES:
-            raise UnknownOption(name, options[name], f"an option that veil knows{nearest(name, NAMES)}")
+    if not _KNOWN.issuperset(options):
+        name = next(name for name in options if name not in _KNOWN)
+        raise UnknownOption(name, options[name], f"an option that veil knows{nearest(name, NAMES)}")
     said = {name: value for name, value in options.items() if value is not None}
     if background:
         _refuse_waiting(said)
     wishes = safety(said)
-    if _flag(said, "scrub_env", settings.scrub_env or any(secrets_protected(wish) for wish in wishes)):
+    if _flag(said, "scrub_env", settings.scrub_env or any(map(secrets_protected, wishes))):
         wishes.append(ScrubEnv())
     effects = _effects(said, settings)
     if effects is not None and not background:
@@ -154,6 +157,8 @@ def _secrets(value: object) -> tuple[str, ...]:
 
 
 def _retry(said: Mapping[str, Any]) -> Retry:
+    if not _RETRYING.intersection(said):
+        return _NO_RETRY
     times = _whole(said, "retries", 0, 100)
     if times and said.get("left_running") == "keep":
         raise BadInput("left_running", "keep", "'kill' with retries (a retry never starts beside what is left)")

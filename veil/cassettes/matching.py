@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ class Key:
         command: the shell text, or the argv when there is none. shell: the argv in front of the text, the
             program by its name alone.
         stdin: ``null`` or the digest of the bytes. env: the chosen additions, sorted.
-        mode: ``merged`` and ``background`` where they hold.
+        mode: ``merged`` and ``background`` where they hold; ``session NAME`` and the mark of the state it was in.
     """
 
     command: str | tuple[str, ...]
@@ -45,8 +45,23 @@ class Key:
 def key_of(step: Step) -> Key:
     """The key of a recorded step."""
     return key_from(
-        step.argv, step.text, step.cwd, step.stdin, step.env, merged=step.merged, background=step.background
+        step.argv,
+        step.text,
+        step.cwd,
+        step.stdin,
+        step.env,
+        merged=step.merged,
+        background=step.background,
+        session=session_of(step),
     )
+
+
+def session_of(step: Step) -> tuple[str, ...]:
+    """Name and mark of the shell session that the step was run in; empty outside of one."""
+    for name, wish in step.wishes:
+        if name == "Carry":
+            return (wish["session"], wish["state"])
+    return ()
 
 
 def key_from(
@@ -58,6 +73,7 @@ def key_from(
     *,
     merged: bool,
     background: bool,
+    session: tuple[str, ...] = (),
 ) -> Key:
     """The key of what has these parts, named as in ``Step``: recorded, or asked now."""
     before_text = argv[:-1] if text is not None and len(argv) > 1 and argv[-1] == text else ()
@@ -67,7 +83,7 @@ def key_from(
         stdin="null" if stdin is None else digest(stdin),
         env=env,
         shell=_shell(before_text or (argv if text is not None else ())),
-        mode=("merged",) * merged + ("background",) * background,
+        mode=("merged",) * merged + ("background",) * background + (("session", *session) if session else ()),
     )
 
 
@@ -110,6 +126,14 @@ class Tape:
         """Numbers (from 1) of the steps that nobody asked for, in order."""
         with self._lock:
             return tuple(n for n in range(1, len(self._steps) + 1) if n not in self._used)
+
+    def words(self) -> Iterator[str]:
+        """Every command word and folder of the steps, as recorded."""
+        for step in self._steps:
+            yield from step.argv
+            yield step.cwd
+            if step.text is not None:
+                yield step.text
 
     def step(self, number: int) -> Step:
         """The step of this number (from 1)."""

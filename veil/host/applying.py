@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from veil.model.errors import Refused
@@ -64,29 +64,34 @@ def apply(root: str, puts: Sequence[Put], staging: str | None = None) -> None:
             shutil.rmtree(made, ignore_errors=True)
         return
     undo: list[tuple[str, str | None]] = []
-    number = f"{next(_numbers)}-"
-    at = os.path.join(staging, number)
+    staged: dict[str, str] = {}
+    at = os.path.join(staging, f"{next(_numbers)}-")
     try:
-        _commit(root, puts, at, _stage(puts, at), undo)
-    except OSError as error:
+        _stage(puts, at, staged)
+        _commit(root, puts, at, staged, undo)
+    except BaseException as error:
         _take_back(undo)
+        _clear(staged.values())
+        if not isinstance(error, OSError):
+            raise
         raise Refused(
             f"the recorded change of {error.filename or root} could not be made: {error.strerror}",
             code="not_applied",
             root=root,
         ) from error
     finally:
-        _clear(staging, number)
+        _clear(away for _, away in undo if away is not None)
 
 
-def _clear(staging: str, number: str) -> None:
-    for name in os.listdir(staging):
-        if name.startswith(number):
-            path = os.path.join(staging, name)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
+def _clear(paths: Iterable[str]) -> None:
+    """Take away what was displaced, or was never put in its place; what is in its place again is no longer there."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+        except (IsADirectoryError, PermissionError):  # Linux and macOS about a folder
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _inside(root: str, path: str) -> None:
@@ -104,9 +109,8 @@ def _inside(root: str, path: str) -> None:
             raise Refused(f"{here} is no folder, so {path!r} cannot be put there", code="not_applied", path=path)
 
 
-def _stage(puts: Sequence[Put], at: str) -> dict[str, str]:
-    """New files and links, written under numbers; path to staged path."""
-    staged: dict[str, str] = {}
+def _stage(puts: Sequence[Put], at: str, staged: dict[str, str]) -> None:
+    """New files and links, written under numbers into ``staged``: path to staged path."""
     for number, put in enumerate(puts):
         if put.content is None or put.kind not in ("file", "symlink"):
             continue
@@ -115,10 +119,15 @@ def _stage(puts: Sequence[Put], at: str) -> dict[str, str]:
             os.symlink(os.fsdecode(put.content), name)
         else:
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(put.content)
+            staged[put.path] = name
+            try:
+                left = memoryview(put.content)
+                while left:
+                    left = left[os.write(handle, left) :]
+                os.fchmod(handle, put.mode)
+            finally:
+                os.close(handle)
         staged[put.path] = name
-    return staged
 
 
 def _commit(
@@ -165,6 +174,8 @@ def _commit(
         elif put.path in staged:
             displace(path)
             os.rename(staged[put.path], path)
+            if put.content is not None:
+                continue  # it was written with its mode
         elif put.kind == "fifo" and not os.path.lexists(path):
             displace(path)
             os.mkfifo(path)

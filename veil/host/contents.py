@@ -44,6 +44,12 @@ class Contents:
         signature = tree.signature(os.path.join(self.root, path))
         return self._identify(None, 0, b"") if signature is None else self._id(path, signature)
 
+    def know(self, path: str, id: str) -> None:
+        """The caller has just put there what has this id: it need not be read to be known."""
+        signature = tree.signature(os.path.join(self.root, path))
+        if signature is not None and not self._coarse:
+            self._known[path] = (signature, id)
+
     def mode_of(self, path: str) -> int:
         """Permission bits; 0 when nothing is there."""
         signature = tree.signature(os.path.join(self.root, path))

@@ -74,6 +74,8 @@ class Launch:
             mounts of a preview have to be there before a sandbox closes the door).
         readable: files that a confining layer must let the command read, wherever they lie.
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
+        held: descriptor (also in ``pass_fds``) of the very program that ``argv[0]`` names; it is started instead of what
+            has that name by then. Only for a launch that nothing wraps any more.
         restrict: run on a thread of its own that then starts the process: what it gives up, its children do not have
             and the rest of this process keeps.
         started: called once the process has started, before anything is waited for. What it raises ends the run. It
@@ -96,6 +98,7 @@ class Launch:
     readable: tuple[str, ...] = ()
     umask: int | None = None
     fixed_addresses: bool = False
+    held: int | None = None
     restrict: Callable[[], None] | None = None
     started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None

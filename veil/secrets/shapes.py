@@ -100,6 +100,11 @@ def _for_bytes() -> tuple[tuple[re.Pattern[bytes], bytes], ...]:
     return tuple((re.compile(shape.pattern.encode()), shape.mark.encode()) for shape in CREDENTIAL_SHAPES)
 
 
+@lru_cache(maxsize=1)
+def _marks() -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys(mark for _, mark in _for_bytes()))
+
+
 def has_shape(text: str) -> bool:
     """Whether a credential of a known shape stands in the text."""
     low = text.lower()
@@ -128,6 +133,8 @@ def redact_shapes(data: AnyStr) -> AnyStr:
                 low = data.lower()
         return data
     small = data.lower()
+    if not any(map(small.__contains__, _marks())):
+        return data
     for binary, sign in _for_bytes():
         if sign in small:
             data = binary.sub(_bytes_replaced, data)

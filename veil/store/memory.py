@@ -8,10 +8,11 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from veil.model.errors import NotFound
 from veil.model.record import Record
+from veil.model.variation import varied
 from veil.store import ids
 from veil.store.limits import MAX_BYTES, MAX_RECORDS, TTL_SECONDS, Bounds, Seat, superfluous
 
@@ -33,8 +34,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-@dataclass(frozen=True)
-class _Kept:
+class _Kept(NamedTuple):
     record: Record
     born: float
     seat: Seat
@@ -66,7 +66,7 @@ class MemoryStore:
 
     def add(self, record: Record) -> Record:
         """Keep it under the next ``memN``; a ``why_memory`` that it brings along is kept."""
-        named = replace(
+        named = varied(
             record,
             id=f"mem{next(_numbers)}",
             stored="memory-only",
@@ -80,7 +80,7 @@ class MemoryStore:
     def update(self, record: Record) -> Record:
         """Replace the record of this id, or keep it when its predecessor has gone. The id stays as it is."""
         ids.parse(record.id)
-        return self._keep(replace(record, stored="memory-only", why_memory=record.why_memory or self._why))
+        return self._keep(varied(record, stored="memory-only", why_memory=record.why_memory or self._why))
 
     def get(self, id: str | None = None) -> Record:
         """See ``veil.store.base.Store.get``. A ``memN`` of another process is not found, and the message says why."""

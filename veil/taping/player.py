@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +21,10 @@ from veil.model.command import Look
 from veil.model.errors import Refused
 from veil.model.outcome import Fact, Findings, Kind
 from veil.model.plan import Work
+from veil.model.variation import varied
 from veil.runner import Asked
-from veil.taping.delta import puts_of
+from veil.secrets.shapes import TOKEN
+from veil.taping.delta import below_root, puts_of
 from veil.taping.recorder import StageRunner, below, key_for
 from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
@@ -44,8 +45,7 @@ class Player(StageRunner):
         self.tape = tape
         self._on_drift = on_drift
         self._hidden = stage.hidden(REPLAYED_TAG)
-        # words of commands come again and again: the shell, the folder, a command as text and in its argv
-        self._hide = lru_cache(maxsize=256)(self._hidden.hide)
+        self._word = _Words(tape, self._hidden).__getitem__
         self._without_secrets = lru_cache(maxsize=256)(Scrubbed((), self._hidden.secrets).hide_text)
         self._kits: dict[Path, Kit] = {}
         self._own: wiring.Session | None = None
@@ -56,7 +56,7 @@ class Player(StageRunner):
     def _kit(self, asked: Asked) -> Kit:
         kit = self._kits.get(asked.session.project)
         if kit is None:
-            kit = replace(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
+            kit = varied(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
             self._kits[asked.session.project] = kit
         return kit
 
@@ -82,13 +82,13 @@ class Player(StageRunner):
             return state_id(ids)
 
         number, step = self.tape.take(
-            key_for(request, self.stage, self._hide), state if self._on_drift == "error" else None
+            key_for(request, self.stage, self._word, self._hidden.hide), state if self._on_drift == "error" else None
         )
         self.used.append(number)
         self._perform(step, cwd)
         seen = observation_of(step, self._hidden)
         looked = self._looks(request.wishes, step, request.command.cwd)
-        seen = replace(seen, findings=seen.findings.merged(Findings(files=looked)))
+        seen = varied(seen, findings=seen.findings.merged(Findings(files=looked)))
         return Answer(seen, step.background and step.status == "killed")
 
     def looked(self, path: str) -> Fact | None:
@@ -111,8 +111,12 @@ class Player(StageRunner):
         if self._on_drift != "ignore":
             puts = puts_of(step, self._hidden, cwd)
             if puts:
-                apply(str(self.stage.root), puts, self._staging())
+                apply(str(self.stage.root), puts, self._staging)
+                for change in step.delta:
+                    if change.content is not None:  # whole, so its id says what is there now
+                        self._contents.know(below_root(change.path, cwd), change.after)
 
+    @cached_property
     def _staging(self) -> str:
         """Beside the workspace, for as long as the stage is there."""
         path = f"{self.stage.root}.staging"
@@ -129,6 +133,25 @@ class Player(StageRunner):
                     if path not in step.files:
                         found[path] = look(self._contents, self.stage, os.path.join(cwd, path))
         return found
+
+
+class _Words(dict[str, str]):
+    """Words of commands as recordings have them: without secrets, with tokens for folders.
+
+    They come again and again: the shell, the folder, a command as text and in its argv. What stands in the recording
+    in so many words, without a token, has nothing to hide, so that nobody looks for it.
+    """
+
+    def __init__(self, tape: Tape, hidden: Scrubbed) -> None:
+        super().__init__((word, word) for word in tape.words() if "<" not in word and TOKEN not in word)
+        self._hidden = hidden
+        self._most = len(self) + 256
+
+    def __missing__(self, word: str) -> str:
+        hidden = self._hidden.hide_text(word)
+        if len(self) < self._most:
+            self[word] = hidden
+        return hidden
 
 
 def look(contents: Contents, stage: Stage, path: str) -> Fact:

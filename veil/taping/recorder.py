@@ -18,10 +18,11 @@ from veil.cassettes.recording import StepFacts, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
 from veil.kit import Kit
-from veil.model.command import Request
+from veil.model.command import Carry, Request
 from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact
 from veil.model.record import Record
+from veil.model.variation import varied
 from veil.runner import Asked, Runner
 from veil.taping.ledger import Ledger
 from veil.taping.scrubbing import Scrubbed, unnamed
@@ -49,7 +50,10 @@ class StageRunner(Runner):
             {**options, "cwd": self._cwd(options.get("cwd"))},
             background=background,
         )
-        return replace(asked, kit=self._kit(asked), request=replace(asked.request, **self._of_stage(asked)))
+        return varied(asked, kit=self._kit(asked), request=varied(asked.request, **self._of_stage(asked)))
+
+    def plain(self, text: str) -> str:
+        return self.stage.hidden(REPLAYED_TAG).hide_text(text)
 
     def _kit(self, asked: Asked) -> Kit:
         return asked.kit
@@ -252,19 +256,20 @@ def chosen(request: Request, stage: Stage) -> tuple[tuple[str, str | None], ...]
     return tuple(pair for pair in request.command.env if stage.profile.recorded(pair[0]))
 
 
-def key_for(request: Request, stage: Stage, hidden: Callable[[bytes], bytes]) -> Key:
-    """The key of what is asked now, made by the same rules as that of a recorded step; ``hidden`` as ``Roots.hide``."""
+def key_for(request: Request, stage: Stage, word: Callable[[str], str], hidden: Callable[[bytes], bytes]) -> Key:
+    """The key of what is asked now, made by the same rules as that of a recorded step.
+
+    ``word`` and ``hidden`` as ``Roots.hide_text`` and ``Roots.hide``.
+    """
     command = request.command
-
-    def text(word: str) -> str:
-        return hidden(word.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
+    env = tuple(sorted((k, None if v is None else word(v)) for k, v in chosen(request, stage))) if command.env else ()
     return key_from(
-        tuple(text(word) for word in command.argv),
-        None if command.text is None else text(command.text),
-        text(command.cwd),
+        tuple(map(word, command.argv)),
+        None if command.text is None else word(command.text),
+        word(command.cwd),
         None if command.stdin is None else hidden(command.stdin),
-        tuple(sorted((k, None if v is None else text(v)) for k, v in chosen(request, stage))),
+        env,
         merged=request.merge_stderr,
         background=request.background,
+        session=next(((wish.session, wish.state) for wish in request.wishes if isinstance(wish, Carry)), ()),
     )
