@@ -98,6 +98,7 @@ class PlainChild:
         with prctl.fixed_addresses(launch.fixed_addresses):
             return subprocess.Popen(
                 launch.argv,
+                executable=None if launch.held is None else f"/proc/self/fd/{launch.held}",
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,

@@ -48,6 +48,7 @@ class SupervisedChild:
             "cwd": launch.cwd,
             "pass_fds": list(launch.pass_fds),
             "umask": launch.umask,
+            "program": launch.argv[0] if launch.held is None else f"/proc/self/fd/{launch.held}",
         }
         try:
             self._order(order)

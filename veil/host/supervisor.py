@@ -4,9 +4,9 @@ It adopts every orphan of the command (subreaper), so that ending it leaves noth
 its owner ends in any way, its control socket closes and everything below it is killed. Standard library only.
 
 Protocol on the socket, one JSON object a line. In: the launch, then ``{"send": n, "spare": [pids]}``,
-``{"kill": true}``, ``{"count": true, "spare": [pids]}``, ``{"leave": true}``. Out: ``{"pid": n}`` or ``{"errno": n, "text": s, "file": s}``;
-``{"status": n, "usage": [...]}`` once the command has ended; ``{"others": n}`` in answer to count and kill. A closed
-socket means kill, and so does the end of the owner.
+``{"kill": true}``, ``{"count": true, "spare": [pids]}``, ``{"leave": true}``. Out: ``{"pid": n}`` or
+``{"errno": n, "text": s, "file": s}``; ``{"status": n, "usage": [...]}`` once the command has ended;
+``{"others": n}`` in answer to count and kill. A closed socket means kill, and so does the end of the owner.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Supervisor:
                     os.set_inheritable(fd, True)
                 for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, *DEAF_ONLY_HERE):
                     signal.signal(number, signal.SIG_DFL)
-                os.execvpe(argv[0], argv, env)
+                os.execvpe(os.fsencode(order["program"]), argv, env)
             except OSError as error:
                 told = {"errno": error.errno or errno.EIO, "text": error.strerror, "file": folder or order["argv"][0]}
                 os.write(write, json.dumps(told).encode())
@@ -201,7 +201,9 @@ class Supervisor:
             self.answer(others=self.kill())
         elif "count" in order:
             self.reap()
-            self.answer(others=len(kin().keys() - {*order["spare"], *(() if self.done else (self.pid,))}) if LINUX else 0)
+            self.answer(
+                others=len(kin().keys() - {*order["spare"], *(() if self.done else (self.pid,))}) if LINUX else 0
+            )
         elif "leave" in order:
             os._exit(0)
 
