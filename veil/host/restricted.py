@@ -12,8 +12,8 @@ T = TypeVar("T")
 def start(restrict: Callable[[], None] | None, begin: Callable[[], T]) -> T:
     """``begin()`` of a thread on which ``restrict()`` went before; without one, ``begin()`` of this thread.
 
-    Landlock domains, seccomp filters, capabilities and no_new_privs belong to the thread that asked for them and go down
-    to the children that it starts, so a thread that ends right after the start confines the child alone. Whatever
+    Landlock domains, seccomp filters, capabilities and no_new_privs belong to the thread that asked for them and go
+    down to the children that it starts, so a thread that ends right after the start confines the child alone. Whatever
     either raises is raised here.
     """
     if restrict is None:

@@ -70,6 +70,8 @@ class SandboxLayer:
                     notes = _notes(backend.name, (*backend.gaps(bounds), *found.gaps, *linked.gaps()), found, wish)
                     if (limit := _limit(wrapped, outcome)) is not None:
                         notes["limit"] = limit
+                # whoever is left inside still has it
+                found.temporary.deserted = outcome.survivors == "none"
                 if changed := repositories.changed(before, repositories.signature(roots)):
                     notes["sandbox"]["git_changed"] = [os.path.relpath(path, bounds.cwd) for path in changed]
         except CannotBound as error:
@@ -87,7 +89,7 @@ def _picked(wish: Sandbox, bounds: Bounds) -> Any:
     except CannotConfine as error:
         out = "leave out the option that it cannot grant" if wish.backend is None else "leave out backend="
         raise Refused(
-            f"sandbox: nothing here can confine this: {error}; {out}, or see 'veil doctor' for how to get what is missing",
+            f"sandbox: nothing here can confine this: {error}; {out}, or see 'veil doctor' for how to get it",
             code="sandbox_unavailable",
             backend=wish.backend,
             reasons=error.reasons,

@@ -16,19 +16,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
-import tempfile
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from veil.host.confine import credentials, repositories
 from veil.host.confine.base import Allowance, Bounds
+from veil.host.confine.temporary import Temporary, temporary
 from veil.model.command import Sandbox
 
 #: A command that could write there could do anything, whatever else is said. Those at or above these are refused as
 #: writable, and so is whatever lies below the second group.
-_WHOLE, _KERNEL = ("/tmp", "/run", "/dev", "/proc", "/sys", "/etc", "/usr"), ("/proc", "/sys")  # noqa: S108
+_WHOLE, _KERNEL = ("/tmp", "/run", "/dev", "/proc", "/sys", "/etc", "/usr"), ("/proc", "/sys")
 #: Start-up files of shells and tools: whoever writes them runs later, outside.
 _STARTUP = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".gitconfig", ".config", ".local", ".ssh")
 
@@ -48,11 +48,13 @@ class Drawn:
     Attributes:
         gaps: what they leave open whatever confines.
         secrets: how many places with credentials cannot be read.
+        temporary: the run's own folder.
     """
 
     bounds: Bounds
     gaps: tuple[str, ...] = ()
     secrets: int = 0
+    temporary: Temporary = field(default_factory=lambda: Temporary(""))
 
 
 def within(path: str, folder: str) -> bool:
@@ -83,14 +85,12 @@ def drawn(
         CannotBound: a path that cannot be granted or kept, or no place for a temporary folder.
     """
     found = _draw(wish, _real("cwd", cwd), environment, own, readable)
-    try:
-        temp = os.path.realpath(tempfile.mkdtemp(prefix="veil-tmp-"))
-    except OSError as error:
-        raise CannotBound("cwd", f"no private temporary folder could be made: {error.strerror}") from error
-    try:
-        yield replace(found, bounds=replace(found.bounds, temp=temp))
-    finally:
-        remove(temp)
+    with contextlib.ExitStack() as stack:
+        try:
+            temp = stack.enter_context(temporary())
+        except OSError as error:
+            raise CannotBound("cwd", f"no private temporary folder could be made: {error.strerror}") from error
+        yield replace(found, bounds=replace(found.bounds, temp=temp.path), temporary=temp)
 
 
 def _draw(
@@ -119,6 +119,10 @@ def _draw(
     if set(credentials.homes(environment)) & set(roots):
         names = ", ".join(name for name in _STARTUP if os.path.lexists(os.path.join(cwd, name)))
         gaps.append(f"the home folder is writable, and with it what runs at the next login ({names or 'nothing yet'})")
+    for own_code in dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, os.path.dirname(__file__))):
+        if any(within(own_code, root) for root in roots):
+            gaps.append(f"{own_code} is writable, and the program that veil runs in comes from there")
+            break
     kept = repositories.of(roots) if wish.protect_git else repositories.Kept()
     bounds = Bounds(
         cwd=cwd,
@@ -213,20 +217,3 @@ def _sockets(wish: Sandbox, cwd: str, environment: Mapping[str, str]) -> Iterato
         if not stat.S_ISSOCK(os.stat(real).st_mode):
             raise CannotBound("unix_sockets", f"unix_sockets {path} is no socket")
         yield real
-
-
-def remove(folder: str) -> None:
-    """A private temporary folder with all that the command left in it; links are not followed."""
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        return
-    except OSError:
-        # a command took the permissions off its own folders
-        for place, folders, _ in os.walk(folder):
-            for name in (".", *folders):
-                path = os.path.join(place, name)
-                if not os.path.islink(path):
-                    with contextlib.suppress(OSError):
-                        os.chmod(path, stat.S_IRWXU)
-        shutil.rmtree(folder)

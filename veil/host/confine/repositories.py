@@ -24,7 +24,8 @@ class Kept:
 
 
 def folders(root: str) -> list[str]:
-    """Git folders that a repository at ``root`` uses: its own, what a ``.git`` file names, the common one, submodules'."""
+    """Git folders that a repository at ``root`` uses: its own, one that a ``.git`` file names, the common one, those of
+    submodules."""
     found: dict[str, None] = {}
     dot = os.path.join(root, ".git")
     if os.path.isfile(dot):

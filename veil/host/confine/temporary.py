@@ -1,0 +1,109 @@
+"""The temporary folder of one confined run: made for it alone, and gone or bare when it has ended.
+
+A folder that a command left as it was given is kept for the next run of this process: making and removing one takes
+longer than most of what else a sandbox does. One that anything was left in is removed with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+
+#: Bare folders that one process keeps.
+_MOST = 4
+
+
+class Temporary:
+    """One folder. ``path`` is real. ``deserted``: nobody can be using it any more; whoever knows that says so."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.deserted = False
+
+
+class _Pool:
+    """Bare folders by their path, with what they looked like; of this process only, not of a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._bare: dict[str, tuple[int, ...]] = {}
+        self._hooked = False
+
+    def take(self) -> str:
+        with self._lock:
+            if self._owner != os.getpid():
+                self._owner, self._bare, self._hooked = os.getpid(), {}, False
+            base = tempfile.gettempdir()
+            for path in [path for path in self._bare if os.path.dirname(path) == base]:
+                if _bare(path) == self._bare.pop(path):
+                    return path
+        return tempfile.mkdtemp(prefix="veil-tmp-", dir=os.path.realpath(base))
+
+    def give_back(self, path: str) -> bool:
+        """``False``: it is not bare, or there are enough."""
+        looks = _bare(path)
+        with self._lock:
+            if looks is None or len(self._bare) >= _MOST or self._owner != os.getpid():
+                return False
+            self._bare[path] = looks
+            if not self._hooked:
+                atexit.register(self.close)
+                self._hooked = True
+        return True
+
+    def close(self) -> None:
+        if self._owner == os.getpid():
+            while self._bare:
+                with contextlib.suppress(OSError):  # somebody else cleared the folder for temporary files
+                    os.rmdir(self._bare.popitem()[0])
+
+
+_pool = _Pool()
+
+
+def _bare(path: str) -> tuple[int, ...] | None:
+    """What an empty folder of mode 0700 without attributes looks like; ``None`` when it is none."""
+    try:
+        seen = os.lstat(path)
+        if not stat.S_ISDIR(seen.st_mode) or stat.S_IMODE(seen.st_mode) != stat.S_IRWXU or seen.st_uid != os.geteuid():
+            return None
+        if os.listdir(path) or (hasattr(os, "listxattr") and os.listxattr(path)):
+            return None
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
+
+
+@contextlib.contextmanager
+def temporary() -> Iterator[Temporary]:
+    """A folder of mode 0700 with nothing in it. Raises ``OSError`` when none can be made."""
+    made = Temporary(_pool.take())
+    try:
+        yield made
+    finally:
+        if not made.deserted or not _pool.give_back(made.path):
+            remove(made.path)
+
+
+def remove(folder: str) -> None:
+    """The folder with all that a command left in it; links are not followed."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError:
+        # a command took the permissions off its own folders
+        for place, folders, _ in os.walk(folder):
+            for name in (".", *folders):
+                path = os.path.join(place, name)
+                if not os.path.islink(path):
+                    with contextlib.suppress(OSError):
+                        os.chmod(path, stat.S_IRWXU)
+        shutil.rmtree(folder)
