@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from veil.checks.base import Check
 from veil.checks.changed import Changed
@@ -23,12 +25,17 @@ from veil.hookspecs import hookimpl
 from veil.layers.base import Layer
 from veil.layers.effects import EffectsLayer
 from veil.layers.look import LookLayer
+from veil.layers.preview import PreviewLayer
 from veil.layers.sandbox import SandboxLayer
 from veil.layers.scrub_env import ScrubEnvLayer
 from veil.layers.session.layer import SessionLayer
-from veil.model.command import Carry, Effects, Look, Request, Sandbox, ScrubEnv
+from veil.model.command import Carry, Effects, Look, Preview, Request, Sandbox, ScrubEnv
 from veil.secrets.names import is_secret_value
 from veil.settings import Settings
+from veil.store.where import trespass
+
+if TYPE_CHECKING:
+    from veil.previews import Previews
 
 
 @hookimpl
@@ -66,6 +73,26 @@ def _harmless(request: Request) -> bool:
     return assess(command.argv if command.text is None else command.text).category == READ
 
 
+def kept_previews(settings: Settings, state: Path) -> Previews:
+    """What previews of this state folder would have changed. Makes nothing."""
+    from veil.previews import Previews
+
+    return Previews(
+        state / "previews" / "kept",
+        max_bytes=settings.max_preview_bytes,
+        ttl_seconds=settings.record_ttl,
+        most=settings.max_records,
+    )
+
+
+def _preview(settings: Settings, state: Path | None, own: tuple[str, ...]) -> PreviewLayer:
+    why = None if state is None else trespass(state / "previews")
+    if state is None or why is not None:
+        return PreviewLayer(None, None, max_bytes=settings.max_preview_bytes, own=own, why_not=why or "")
+    keeper = partial(kept_previews, settings, state)
+    return PreviewLayer(state / "previews" / "rooms", keeper, max_bytes=settings.max_preview_bytes, own=own)
+
+
 @hookimpl
 def veil_layers(settings: Settings, state: Path | None) -> Iterable[tuple[type, Layer]]:
     own = () if state is None else (str(state),)
@@ -77,4 +104,5 @@ def veil_layers(settings: Settings, state: Path | None) -> Iterable[tuple[type, 
         # within a sandbox: what it puts before a command has to be confined with it
         (Carry, SessionLayer()),
         (Sandbox, SandboxLayer(own)),
+        (Preview, _preview(settings, state, own)),
     )

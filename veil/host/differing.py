@@ -17,7 +17,7 @@ from veil.model.outcome import Change
 _CHUNK = 1 << 20
 #: Attributes that make a difference; what else there is (labels, and what an overlay notes for itself) is no deed of
 #: the command's.
-_TELLING = ("user.", "system.posix_acl_")
+TELLING = ("user.", "system.posix_acl_")
 _OVERLAYS_OWN = "user.overlay."
 _NONE_HERE = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENODATA, errno.ENOSYS, errno.EPERM, errno.EACCES})
 
@@ -87,6 +87,12 @@ class Touched:
     same: bool = False
     source: str = ""
     attributes: Attributes = ()
+
+    @property
+    def is_dir(self) -> bool:
+        """Whether a folder is what stands there, or, when nothing will, what stood there."""
+        state = self.after or self.before
+        return state is not None and state.is_dir
 
 
 @dataclass(frozen=True)
@@ -210,7 +216,7 @@ def attributes_at(path: str, state: State) -> Attributes:
         names = [
             name
             for name in os.listxattr(path, follow_symlinks=False)
-            if name.startswith(_TELLING) and not name.startswith(_OVERLAYS_OWN)
+            if name.startswith(TELLING) and not name.startswith(_OVERLAYS_OWN)
         ]
         return tuple((name, os.getxattr(path, name, follow_symlinks=False).hex()) for name in sorted(names))
     except OSError as error:

@@ -152,15 +152,15 @@ def own_environment() -> dict[bytes, bytes]:
     return {name: value for name, equals, value in pairs if equals}
 
 
-def become(words: list[bytes]) -> int:
-    """The command takes over; only returns when it could not be started."""
+def become(words: list[bytes], room: bytes) -> int:
+    """The command takes over; only returns when it could not be started (the error is in ``ROOM/unstarted``)."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores these
     try:
         os.execvpe(words[0], words, own_environment())
     except OSError as error:
-        text = f"veil: {os.fsdecode(words[0])}: {error.strerror}\n"
-        os.write(2, os.fsencode(text))
+        with open(room + b"/unstarted", "w") as file:  # noqa: PTH123
+            file.write(str(error.errno))
         return 127 if isinstance(error, (FileNotFoundError, NotADirectoryError)) else 126
 
 
@@ -171,6 +171,11 @@ def main() -> int:
         own, command = own[:at], own[at + 1 :]
     verb, kind, *paths = own
     folder, room, *hidden = [os.fsencode(path) for path in paths]
+    for told in (b"/broken", b"/unstarted"):  # by an earlier attempt
+        try:
+            os.unlink(room + told)
+        except FileNotFoundError:
+            pass
     try:
         enter()
         cover(kind, folder, room, hidden)
@@ -183,7 +188,7 @@ def main() -> int:
     if verb == "look":
         answer()
         return 0
-    return become([os.fsencode(word) for word in command])
+    return become([os.fsencode(word) for word in command], room)
 
 
 if __name__ == "__main__":

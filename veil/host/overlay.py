@@ -122,6 +122,15 @@ def broken(room: str) -> str | None:
         return None
 
 
+def unstarted(room: str, program: str) -> OSError | None:
+    """Why the program could not be started in the view; ``None`` when it could."""
+    try:
+        number = int(Path(room, "unstarted").read_text())
+    except FileNotFoundError:
+        return None
+    return OSError(number, os.strerror(number), program)
+
+
 def difference(folder: str, room: str, top: State) -> Difference:
     """What the layer of writes says, against the folder itself. ``top``: as ``prepare`` made it. Raises ``OSError``."""
     upper = os.path.join(room, "upper")

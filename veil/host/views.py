@@ -11,15 +11,18 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from veil.host import overlay, replica
+from veil.host.children import CannotStart
 from veil.host.differing import Difference, State
 from veil.host.processes import LINUX
+from veil.host.pump import could_not_start
 from veil.host.rooms import Room, Rooms, lies_below
 from veil.host.tree import kind_of
-from veil.model.outcome import Fact
+from veil.model.outcome import Fact, Outcome
 from veil.model.plan import Launch
 
 Method = Literal["overlay", "clone", "copy"]
@@ -66,12 +69,19 @@ class View:
         """The launch in the view."""
         if self.covers:
             words = overlay.words("run", self._kind, self.folder, self.room.path, self.hidden)
-            return replace(launch, outside=(*launch.outside, *words, "--"))
+            return replace(
+                launch, outside=(*launch.outside, *words, "--"), settle=partial(self._settle, launch.argv[0])
+            )
         assert self.copy is not None
         env = dict(launch.env)
         if "PWD" in env:  # a shell trusts it when it leads to where it stands, and says it
             env["PWD"] = self.copy.tree
         return replace(launch, cwd=self.copy.tree, env=env)
+
+    def _settle(self, program: str, outcome: Outcome) -> Outcome:
+        """A program that could not be started ends as it would without a view."""
+        error = overlay.unstarted(self.room.path, program)
+        return outcome if error is None else could_not_start(CannotStart(error))
 
     def broken(self) -> str | None:
         """Why the command could not be run in the view (then it was not run at all)."""

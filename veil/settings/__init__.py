@@ -131,6 +131,16 @@ class Settings:
         ),
     )
 
+    max_preview_bytes: int = field(
+        default=1_000_000_000,
+        metadata=_line(
+            "VEIL_MAX_PREVIEW_BYTES",
+            Number(1, 1000 * _TERABYTE, "bytes"),
+            "Bytes of a tree copied for a preview where nothing cheaper works, and of all kept previews together.",
+            in_project=False,
+        ),
+    )
+
     @classmethod
     def load(cls, *, project: Path, environ: Mapping[str, str], **overrides: Any) -> Settings:
         """The settings of ``project`` (its root folder) under ``environ``; ``overrides`` are fields by name.
