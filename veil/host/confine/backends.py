@@ -14,6 +14,12 @@ def _bubblewrap() -> Backend:
     return Bubblewrap()
 
 
+def _namespaces() -> Backend:
+    from veil.host.confine.namespaces import OwnNamespaces
+
+    return OwnNamespaces()
+
+
 def _landlock() -> Backend:
     from veil.host.confine.landlock import Landlock
 
@@ -23,6 +29,7 @@ def _landlock() -> Backend:
 #: What makes each backend, in order of strength. One new backend is one new module and one line here.
 BACKENDS: Mapping[str, Callable[[], Backend]] = {
     "bubblewrap": _bubblewrap,
+    "namespaces": _namespaces,
     "landlock": _landlock,
 }
 

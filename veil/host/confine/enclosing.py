@@ -266,16 +266,12 @@ def environment() -> dict[bytes, bytes]:
     return {name: value for name, equals, value in (pair.partition(b"=") for pair in data.split(b"\0")) if equals}
 
 
-def keep_only(*descriptors: int) -> None:
-    """Close all others, so that nobody waits for the end of a pipe that only this process still holds."""
-    null = posix.open(b"/dev/null", posix.O_RDWR)
+def keep_only(kept: int, null: int) -> None:
+    """Close all other descriptors, so that nobody waits for the end of a pipe that only this process still holds."""
     for standard in (0, 1, 2):
         posix.dup2(null, standard)
-    first = 3
-    for kept in sorted(descriptors):
-        posix.closerange(first, kept)
-        first = kept + 1
-    posix.closerange(first, 1 << 20)
+    posix.closerange(3, kept)
+    posix.closerange(kept + 1, 1 << 20)
 
 
 def become(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int) -> None:
@@ -295,10 +291,9 @@ def become(words: list[str], env: dict[bytes, bytes], orders: Orders, status: in
     posix.write(status, b'{"errno": %d, "program": "%s"}\n' % (failed, name.hex().encode()))
 
 
-def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int, result: int) -> None:
+def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int, result: int, null: int) -> None:
     """The first process of the pid namespace: arranges all, starts the command, collects whatever ends."""
     call("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    _signal.signal(SIGINT, _signal.SIG_DFL)
     arrange(orders)
     own_proc()
     posix.chdir(orders["cwd"])  # the old one still lies below what was mounted over it
@@ -310,7 +305,7 @@ def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int
     if command == 0:
         become(words, env, orders, status)
         posix._exit(125)
-    keep_only(result)
+    keep_only(result, null)
     while True:
         pid, code = posix.wait()
         if pid == command:
@@ -318,9 +313,9 @@ def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int
             posix._exit(0)
 
 
-def outer(pid: int, result: int) -> None:
+def outer(pid: int, result: int, null: int) -> None:
     """Waits for the end of everything inside, then ends as the command did."""
-    keep_only(result)
+    keep_only(result, null)
     posix.waitpid(pid, 0)
     told = posix.read(result, 4)
     code = int.from_bytes(told, sys.byteorder) if told else SIGKILL
@@ -343,15 +338,17 @@ def main(orders: Orders, words: list[str]) -> None:
         for handle in (status, orders["release"], orders["own"]):
             posix.set_inheritable(handle, False)
         env = environment()
+        # before there are two who share the mounts: one of them takes /dev away for a moment
+        null = posix.open(b"/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
         separate(orders["network"])
         result, told = posix.pipe()
         pid = posix.fork()
         if pid == 0:
             posix.close(result)
-            first(words, env, orders, status, told)
+            first(words, env, orders, status, told, null)
         posix.close(told)
         posix.write(status, b'{"child-pid": %d}\n' % pid)
-        outer(pid, result)
+        outer(pid, result, null)
     except BaseException as error:
         text = repr(error)
         if isinstance(error, OSError):

@@ -22,7 +22,9 @@ from pathlib import Path
 from veil.host import prctl, restricted
 from veil.host.confine import seccomp
 from veil.host.confine.base import Allowance, Bounds, Wrapped
+from veil.host.confine.bounds import within
 from veil.host.confine.ruleset import READ, READ_DIR, READ_FILE, Ruleset, version, write_rights
+from veil.host.confine.status import broken
 from veil.host.processes import LINUX
 from veil.model.errors import VeilError
 
@@ -60,8 +62,8 @@ class Landlock:
     def lacks(self, bounds: Bounds) -> str | None:
         """What of these bounds Landlock cannot express."""
         writable = _writable(bounds)
-        for path in (*_hidden(bounds), *bounds.readonly):
-            above = next((root for root in writable if _beneath(path, root)), None)
+        for path in (*_hidden(bounds), *bounds.readonly, *bounds.pinned):
+            above = next((root for root in writable if within(path, root)), None)
             if above is not None:
                 return f"Landlock cannot take {path!r} out of {above!r}, which may be written to"
         if bounds.allowance != Allowance():
@@ -87,7 +89,7 @@ class Landlock:
         """The command as it is, with rules for the thread that starts it.
 
         Raises:
-            VeilError: ``sandbox_failed``: the kernel does not take the rules (``restrict`` raises the same).
+            VeilError: ``sandbox_broken``: the kernel does not take the rules (``restrict`` raises the same).
         """
         program = seccomp.filter_program(
             network=bounds.network, sockets=bool(bounds.sockets), unix_needs_grant=True
@@ -96,7 +98,7 @@ class Landlock:
             try:
                 rules = stack.enter_context(_rules(bounds))
             except OSError as error:
-                raise _failed(error) from error
+                raise broken(str(error.strerror)) from error
 
             def restrict() -> None:
                 try:
@@ -105,15 +107,9 @@ class Landlock:
                     rules.restrict_thread()
                     prctl.filter_calls(program)
                 except OSError as error:
-                    raise _failed(error) from error
+                    raise broken(str(error.strerror)) from error
 
             yield Wrapped(argv, restrict=restrict)
-
-
-def _failed(error: OSError) -> VeilError:
-    return VeilError(
-        f"the sandbox could not be set up, so nothing ran: {error.strerror}", code="sandbox_failed", backend="landlock"
-    )
 
 
 def _hidden(bounds: Bounds) -> tuple[str, ...]:
@@ -122,10 +118,6 @@ def _hidden(bounds: Bounds) -> tuple[str, ...]:
 
 def _writable(bounds: Bounds) -> tuple[str, ...]:
     return (bounds.cwd, bounds.temp, *bounds.writable, _SHARED_MEMORY)
-
-
-def _beneath(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _rules(bounds: Bounds) -> Ruleset:
