@@ -21,17 +21,17 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "model": 0,
     "host": 1,
-    **dict.fromkeys(("layers", "executors", "store", "snapshots"), 2),
+    **dict.fromkeys(("layers", "executors", "store", "snapshots", "previews"), 2),
     **dict.fromkeys(("checks", "present", "secrets", "cassettes", "policy", "classify", "importers"), 2),
     **dict.fromkeys(("kit", "pipeline", "cleaning", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking"), 4),
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
-    **dict.fromkeys(("precheck", "rewinding"), 5),
+    **dict.fromkeys(("precheck", "promoting", "rewinding"), 5),
     **dict.fromkeys(("__main__", "runner", "taping", "waiting"), 5),
     **dict.fromkeys(("cli", "tools", "serving", "testing", "doctor"), 5),
 }
 #: The only parts that may touch the machine.
-ON_THE_HOST = {"layers", "executors", "store", "snapshots"}
+ON_THE_HOST = {"layers", "executors", "store", "snapshots", "previews"}
 #: Names of the rooms that may import a dependency.
 OWNERS = {
     "psutil": {"host"},

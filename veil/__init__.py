@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from veil.model.record import Record
     from veil.model.verdict import Judgement, Verdict
     from veil.precheck import Assessment, plan
+    from veil.promoting import Applied, apply
     from veil.result import Result
     from veil.rewinding import Checkpoint, Restored, checkpoint, checkpoints, diff, drop, restore
     from veil.stateful import Shell, shell
@@ -58,6 +59,7 @@ _WHERE = {
     **dict.fromkeys(("Judgement", "Verdict"), "veil.model.verdict"),
     "Result": "veil.result",
     **dict.fromkeys(("Assessment", "plan"), "veil.precheck"),
+    **dict.fromkeys(("Applied", "apply"), "veil.promoting"),
     **dict.fromkeys(
         ("Checkpoint", "Restored", "checkpoint", "checkpoints", "diff", "drop", "restore"), "veil.rewinding"
     ),
@@ -65,6 +67,7 @@ _WHERE = {
 }
 
 __all__ = [
+    "Applied",
     "Assessment",
     "BadInput",
     "Change",
@@ -87,6 +90,7 @@ __all__ = [
     "VeilError",
     "Verdict",
     "__version__",
+    "apply",
     "arun",
     "checkpoint",
     "checkpoints",

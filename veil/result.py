@@ -75,6 +75,17 @@ class Result:
         return self.record.cwd
 
     @property
+    def session(self) -> str | None:
+        """The shell session that it was run in (see ``veil.shell``)."""
+        name: str | None = self.record.observation.findings.notes.get("session")
+        return name
+
+    @property
+    def cwd_after(self) -> str:
+        """Where its session was afterwards; ``cwd`` when it stayed there, and of a run without a session."""
+        return str(self.record.observation.findings.notes.get("cwd", self.record.cwd))
+
+    @property
     def exit(self) -> int:
         """The command's code; 128+n after signal n; 124 at a timeout; 126 or 127 when it could not start."""
         return self.record.observation.outcome.exit
@@ -216,6 +227,17 @@ class Result:
         """Others may have worked in the same tree meanwhile, so a change may be theirs."""
         shared: bool | str = self.record.observation.findings.notes.get("shared", False)
         return shared
+
+    @property
+    def previewed(self) -> bool:
+        """It ran in a view of its folder: what ``files_changed`` tells would have changed, and did not."""
+        return "preview_method" in self.record.observation.findings.notes
+
+    @property
+    def preview_method(self) -> str | None:
+        """``overlay``, ``clone`` or ``copy``; ``None`` when it was no preview."""
+        method: str | None = self.record.observation.findings.notes.get("preview_method")
+        return method
 
     @property
     def left_running(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from veil.model.command import Preview, Sandbox, Trace
 from veil.model.errors import BadInput, nearest
 
+_OPTIONS = frozenset({"sandbox", "trace", "preview"})
 #: The keys of ``sandbox`` and how a value of each is read.
 _KEYS = tuple(field.name for field in fields(Sandbox))
 _FLAGS = ("network", "protect_secrets", "protect_git")
@@ -20,6 +21,8 @@ _LIMITS = ("max_processes", "max_memory", "max_file_size", "max_disk")
 def safety(said: Mapping[str, Any]) -> list[object]:
     """The wishes, in no order. Raises ``BadInput`` naming the option."""
     wishes: list[object] = []
+    if not _OPTIONS.intersection(said):
+        return wishes
     confined = sandbox(said.get("sandbox", False))
     if confined is not None:
         wishes.append(confined)
@@ -29,6 +32,8 @@ def safety(said: Mapping[str, Any]) -> list[object]:
             raise BadInput(name, value, "True or False")
         if value:
             wishes.append(wish)
+    if Preview() in wishes and said.get("left_running") == "keep":
+        raise BadInput("left_running", "keep", "'kill' with preview (what is left would go on in a view that is gone)")
     return wishes
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import options, safety, screen, tapes
+from veil.cli import options, previewing, safety, screen, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
@@ -84,6 +84,22 @@ def run(command: tuple[str, ...], as_json: bool, **said: Any) -> int:
 
     Exits with the command's code; 1 when only expectations do not hold; 124 at the time limit; 125 when veil refuses.
     """
+    return _run(command, as_json, said)
+
+
+@_command("preview")
+@_words
+@options.for_run
+@options.as_json
+def preview(command: tuple[str, ...], as_json: bool, **said: Any) -> int:
+    """Run COMMAND in a disposable view of its folder and tell what it would change there: `veil run --preview`.
+
+    `veil apply ID` makes it real. Exits as `veil run`.
+    """
+    return _run(command, as_json, {**said, "preview": True})
+
+
+def _run(command: tuple[str, ...], as_json: bool, said: dict[str, Any]) -> int:
     from veil import wiring
     from veil.cli import human, running
     from veil.runner import Runner
@@ -276,5 +292,5 @@ def doctor(as_json: bool) -> int:
     return room.doctor(as_json=as_json)
 
 
-for command in (*safety.COMMANDS, tapes.cassette):
+for command in (*safety.COMMANDS, previewing.apply, tapes.cassette):
     cli.add_command(command)

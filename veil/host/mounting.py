@@ -12,6 +12,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -172,10 +173,8 @@ def main() -> int:
     verb, kind, *paths = own
     folder, room, *hidden = [os.fsencode(path) for path in paths]
     for told in (b"/broken", b"/unstarted"):  # by an earlier attempt
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(room + told)
-        except FileNotFoundError:
-            pass
     try:
         enter()
         cover(kind, folder, room, hidden)

@@ -12,7 +12,7 @@ from veil.present.condense import View, condense
 from veil.present.text import safe_text
 
 #: Notes of the layers that the view does not show of itself: they stay in the record (``detail(selector="meta")``).
-_QUIET_NOTES = frozenset({"ignored_unseen", "ignored_changed"})
+_QUIET_NOTES = frozenset({"ignored_unseen", "ignored_changed", "preview_kept", "session_changed"})
 
 
 def view_of(record: Record, name: str) -> View:
@@ -149,4 +149,6 @@ def advice_for(record: Record) -> str | None:
         return "processes of this run may still be alive; look before you run it again"
     if outcome.exit == 141 and outcome.ended == "exited":
         return "exit 141 is SIGPIPE: a reader such as head closed its pipe early, which is not a failure by itself"
+    if outcome.ok and "preview_kept" in record.observation.findings.notes:
+        return f"nothing was changed, it was a preview; apply {record.id} makes it real"
     return None
