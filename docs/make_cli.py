@@ -26,7 +26,7 @@ ENDING = """\
 | code | meaning |
 |---|---|
 | the command's own | whatever it was, 128+n after signal n, 126 and 127 when it could not start |
-| 1 | the command ended with 0, but an expectation does not hold or could not be judged; `veil diff`: something is different |
+| 1 | the command ended with 0, but an expectation does not hold or could not be judged (`veil diff`: it found one) |
 | 124 | the time limit |
 | 125 | veil refused, or something went wrong inside veil; one line on standard error says what (`--json`: a document) |
 | 130, 143, 129 | veil itself was ended by SIGINT, SIGTERM or SIGHUP, and the command with it |
@@ -67,8 +67,8 @@ SCENE = (
 SAFETY = """\
 ## Looking ahead and going back
 
-`veil plan` tells [what a command may do](plan.md) without running it. The others keep [checkpoints](checkpoints.md) of a
-folder: this one, or the one that `--dir` names.
+`veil plan` tells [what a command may do](plan.md) without running it. The others keep [checkpoints](checkpoints.md) of
+this folder, or of the one that `--dir` names.
 
 """
 CARE = (

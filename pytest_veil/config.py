@@ -41,6 +41,7 @@ class Settings:
         report: where the JSON report goes. facts: whether to write the sidecar with durations and dates.
         secrets: values to keep out. pass_env: names that commands may see.
         failure_lines: the most lines of a failed expectation.
+        short_fixtures: whether there are fixtures ``checkpoint`` and ``sandbox``.
     """
 
     mode: Mode = "off"
@@ -57,6 +58,7 @@ class Settings:
     secrets: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
     failure_lines: int = 60
+    short_fixtures: bool = True
     #: Names that the command line chose: a marker does not change these.
     fixed: frozenset[str] = field(default=frozenset())
 
@@ -138,6 +140,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "secrets": _texts,
     "pass_env": _names,
     "failure_lines": _whole(5, 10_000),
+    "short_fixtures": _switch,
 }
 _SETTINGS = pytest.StashKey[Settings]()
 

@@ -18,14 +18,14 @@ def copy_in(root: Path, paths: Sequence[Path | str], into: str) -> None:
     place = os.path.normpath(os.path.join(root, into))
     if place != str(root) and not place.startswith(f"{root}{os.sep}"):
         raise BadInput("into", into, "a folder in the workspace")
-    entries = [entry for path in paths for entry in _read(os.path.abspath(path))]
+    entries = [entry for path in paths for entry in read(os.path.abspath(path))]
     with real_disk():
         for name, mode, content in entries:
             _write(os.path.join(place, name), mode, content)
 
 
-def _read(top: str) -> Iterator[Entry]:
-    """Everything at and below a path."""
+def read(top: str) -> Iterator[Entry]:
+    """Everything at and below a path, on whatever disk the test sees; the path itself comes first."""
     # while pyfakefs is at work an import gives the fake modules; the names above may be the real ones
     import io
     import os

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pytest_veil.real_disk import real_disk
+from pytest_veil.rewinding import VeilCheckpoint
 from pytest_veil.running import RunFactory, VeilRun
 from pytest_veil.scenes import Scene
 from pytest_veil.session import SCENE, VeilSession, session_of
@@ -40,6 +41,15 @@ def of_test(request: pytest.FixtureRequest) -> Iterator[VeilRun]:
         session.close(scene)
         if scene.settings.mode == "verify":
             session.leave(item, scene)
+
+
+def checkpoints_of(request: pytest.FixtureRequest) -> Iterator[VeilCheckpoint]:
+    """``veil_checkpoint``; ``veil_run`` is there."""
+    made = VeilCheckpoint(request.node.stash[SCENE], session_of(request.config).folder())
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def of_session(request: pytest.FixtureRequest) -> Iterator[RunFactory]:

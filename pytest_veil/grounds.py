@@ -59,7 +59,7 @@ class Grounds:
 
 def import_all() -> None:
     """Import now what tests would import later, perhaps while pyfakefs makes every module that it sees a fake one."""
-    from pytest_veil import filling, looking, running  # noqa: F401 - imported for what they import
+    from pytest_veil import confining, filling, looking, populating, rewinding, running  # noqa: F401 - for what they import
     from veil import Handle, run, taping  # noqa: F401 - each brings its module along
 
     never_fake()

@@ -77,6 +77,11 @@ OPTIONS = (
     Option("veil_secrets", "values that must never stand in a recording or a report, one a line", "linelist"),
     Option("veil_pass_env", "names of variables that commands may see besides those of the profile", "args"),
     Option("veil_failure_lines", "the most lines that the message of a failed expectation has (default 60)", _INT),
+    Option(
+        "veil_short_fixtures",
+        "have veil_checkpoint and veil_sandbox under their short names too (default true)",
+        "bool",
+    ),
 )
 
 MARKER = (

@@ -11,7 +11,10 @@ from pytest_veil import options
 from pytest_veil.real_disk import real_disk
 
 if TYPE_CHECKING:
+    from pytest_veil.confining import VeilSandbox
     from pytest_veil.expecting import Expect
+    from pytest_veil.in_session import VeilShell
+    from pytest_veil.rewinding import VeilCheckpoint
     from pytest_veil.running import AsyncRun, RunFactory, VeilRun
 
 
@@ -32,6 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_veil.config import settings_of
 
         settings_of(config)  # a wrong value is told now, not by the first test that would use it
+    if said.get("veil_short_fixtures", True):
+        from pytest_veil import short_names
+
+        short_names.register(config.pluginmanager)
     if options.turned_on(config):
         from pytest_veil.collector import Collector
         from pytest_veil.session import session_of
@@ -78,6 +85,38 @@ def veil_run(request: pytest.FixtureRequest) -> Iterator[VeilRun]:
 def veil_arun(veil_run: VeilRun) -> AsyncRun:
     """``veil_run`` for asyncio: ``await veil_arun("make")``. Same workspace and recording as ``veil_run``."""
     return veil_run.arun
+
+
+@pytest.fixture
+def veil_checkpoint(request: pytest.FixtureRequest, veil_run: VeilRun) -> Iterator[VeilCheckpoint]:
+    """Keep the workspace of ``veil_run`` and bring it back.
+
+    ``with veil_checkpoint(): ...`` rolls back at the end of the block; ``kept = veil_checkpoint("label")`` has
+    ``restore()`` and ``diff()``.
+    """
+    with real_disk():
+        from pytest_veil.fixtures import checkpoints_of
+    yield from checkpoints_of(request)
+
+
+@pytest.fixture
+def veil_sandbox(veil_run: VeilRun) -> VeilSandbox:
+    """The workspace of ``veil_run``, confined: ``box = veil_sandbox(network=False)`` has ``run``, ``root`` and
+    ``populate``; the options are those of ``veil.run(sandbox={...})``."""
+    with real_disk():
+        from pytest_veil.confining import VeilSandbox
+    return VeilSandbox(veil_run)
+
+
+@pytest.fixture
+def veil_shell(veil_run: VeilRun) -> Iterator[VeilShell]:
+    """A shell session in the workspace of ``veil_run``: ``veil_shell("cd sub && export A=1")``, then
+    ``veil_shell("pwd; echo $A")``. Recorded and replayed like ``veil_run``; ``veil_shell.cwd`` is where it is."""
+    with real_disk():
+        from pytest_veil.in_session import VeilShell
+        shell = VeilShell(veil_run)
+    yield shell
+    shell.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+#: Modules that read the disk that the test sees.
+_SEES_THE_FAKE = ("pytest_veil.filling", "pytest_veil.populating")
 _lock = threading.RLock()
 _depth = 0
 
@@ -46,4 +48,4 @@ def never_fake() -> None:
 
 def _ours(name: str) -> bool:
     package = name.partition(".")[0]
-    return package in ("veil", "pytest_veil", "psutil", "filelock", "pluggy") and name != "pytest_veil.filling"
+    return package in ("veil", "pytest_veil", "psutil", "filelock", "pluggy") and name not in _SEES_THE_FAKE

@@ -6,6 +6,8 @@ behind) or a ``Player`` (answers from a tape); all three run, await and start co
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 # a handle needs it late, perhaps while a test has put a fake disk in place of the real one
 from veil import waiting  # noqa: F401
 from veil.cassettes.codec import decode, encode
@@ -29,6 +31,7 @@ from veil.cassettes.verdicts import (
     settle,
     trajectory,
 )
+from veil.host.applying import Put, apply
 from veil.host.fingerprint import fingerprint
 from veil.host.saving import save
 from veil.host.slots import Slot
@@ -49,6 +52,9 @@ from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import Stage
 from veil.taping.workspaces import new_header, stage_for, taken_in
 
+if TYPE_CHECKING:
+    from veil.snapshots import Checkpoints
+
 __all__ = [
     "DETERMINISTIC",
     "FACTS_SUFFIX",
@@ -61,6 +67,7 @@ __all__ = [
     "CassetteDamaged",
     "CassetteMiss",
     "CassetteVersion",
+    "Checkpoints",
     "Fact",
     "Facts",
     "Header",
@@ -70,6 +77,7 @@ __all__ = [
     "Played",
     "Player",
     "Profile",
+    "Put",
     "Recorder",
     "Refusal",
     "Registry",
@@ -84,6 +92,7 @@ __all__ = [
     "Tape",
     "Trajectory",
     "Workspace",
+    "apply",
     "compare",
     "decode",
     "decode_facts",
@@ -111,3 +120,11 @@ __all__ = [
     "taken_in",
     "trajectory",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Checkpoints":  # for the few tests that want them
+        raise AttributeError(f"module 'veil.taping' has no attribute {name!r}")
+    from veil.snapshots import Checkpoints
+
+    return Checkpoints
