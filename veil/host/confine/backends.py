@@ -20,6 +20,12 @@ def _namespaces() -> Backend:
     return OwnNamespaces()
 
 
+def _seatbelt() -> Backend:
+    from veil.host.confine.seatbelt import Seatbelt
+
+    return Seatbelt()
+
+
 def _landlock() -> Backend:
     from veil.host.confine.landlock import Landlock
 
@@ -30,6 +36,7 @@ def _landlock() -> Backend:
 BACKENDS: Mapping[str, Callable[[], Backend]] = {
     "bubblewrap": _bubblewrap,
     "namespaces": _namespaces,
+    "seatbelt": _seatbelt,
     "landlock": _landlock,
 }
 
