@@ -144,10 +144,10 @@ def call(
     return done.stdout
 
 
-def _without_filters(repository: Repository) -> list[str]:
-    """Settings that blank every filter program configured for this repository, wherever its configuration comes from.
+def filter_drivers(repository: Repository) -> list[str]:
+    """Sections of every content filter configured for this repository (``filter.lfs``), wherever that comes from.
 
-    Read anew each time: the command that just ran may have written the configuration.
+    Read anew each time: the command that just ran may have written the configuration. Raises ``GitFailed``.
     """
     names = call(repository, ["config", "--list", "--name-only", "--includes", "-z"]).split(b"\0")
     drivers = set()
@@ -158,7 +158,13 @@ def _without_filters(repository: Repository) -> list[str]:
     for section in drivers:
         if "=" in section:  # ``-c`` would take it for the end of the name
             raise GitFailed(f"the filter {section!r} has a name that cannot be switched off")
-    return [f"{s}.{end}" for s in sorted(drivers) for end in (*(f"{k}=" for k in _FILTER_KEYS), "required=false")]
+    return sorted(drivers)
+
+
+def _without_filters(repository: Repository) -> list[str]:
+    """Settings that blank every filter program of the repository."""
+    drivers = filter_drivers(repository)
+    return [f"{s}.{end}" for s in drivers for end in (*(f"{k}=" for k in _FILTER_KEYS), "required=false")]
 
 
 def status(repository: Repository, index: Index) -> Status:
