@@ -29,7 +29,8 @@ from veil.layers.preview import PreviewLayer
 from veil.layers.sandbox import SandboxLayer
 from veil.layers.scrub_env import ScrubEnvLayer
 from veil.layers.session.layer import SessionLayer
-from veil.model.command import Carry, Effects, Look, Preview, Request, Sandbox, ScrubEnv
+from veil.layers.trace import TraceLayer
+from veil.model.command import Carry, Effects, Look, Preview, Request, Sandbox, ScrubEnv, Trace
 from veil.secrets.names import is_secret_value
 from veil.settings import Settings
 from veil.store.where import trespass
@@ -104,5 +105,6 @@ def veil_layers(settings: Settings, state: Path | None) -> Iterable[tuple[type, 
         # within a sandbox: what it puts before a command has to be confined with it
         (Carry, SessionLayer()),
         (Sandbox, SandboxLayer(own)),
+        (Trace, TraceLayer()),
         (Preview, _preview(settings, state, own)),
     )

@@ -1,5 +1,7 @@
 """What the Python API gives back of one run."""
 
+# over 300 lines because: it is one flat list of what a result can say, each with its sentence
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -10,6 +12,7 @@ from typing import Any
 from veil.model.outcome import Change, Ended, Stream
 from veil.model.record import Record
 from veil.model.verdict import Verdict
+from veil.present import trace
 from veil.present.reply import advice_for, reply, view_of
 from veil.present.text import safe_text
 
@@ -214,13 +217,27 @@ class Result:
 
     @property
     def effects_source(self) -> str | None:
-        """How the changes are known (``git``, ``scan``); ``None`` when they are not."""
+        """How the changes are known (``git``, ``scan``, ``trace``, ``overlay``); ``None`` when they are not."""
         return self.record.observation.findings.source
 
     @property
     def effects_unavailable(self) -> str | None:
         """Why it is not known which files changed."""
         return self.record.observation.findings.why_unknown
+
+    @property
+    def trace_summary(self) -> dict[str, dict[str, Any]]:
+        """What was executed, written, created, deleted, renamed, read and connected to, as counts and first few.
+
+        Empty without ``trace=True``, and when it could not be traced (``trace_unavailable`` says why). All of it:
+        ``veil.detail(id, selector="trace")``.
+        """
+        return trace.summary(self.record.observation.findings.notes)
+
+    @property
+    def trace_unavailable(self) -> str | None:
+        """Why there is no trace although one was asked for."""
+        return trace.unavailable(self.record.observation.findings.notes)
 
     @property
     def shared(self) -> bool | str:

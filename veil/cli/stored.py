@@ -42,6 +42,8 @@ def detail(
         _matches(found)
     elif part in ("stdout", "stderr"):
         _stream(found, page)
+    elif part == "trace" and not page:
+        screen.show(("text", line) for line in found.text.split("\n"))
     elif part in ("meta", "trace"):
         screen.show(("text", line) for line in _reply(found.to_dict(**page)))
     elif page:

@@ -75,6 +75,7 @@ class PlainChild:
 
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._tag = launch.tag
+        self._watchers = launch.watchers
         self._closed = True
         self._before = processes.now()
         try:
@@ -147,8 +148,8 @@ class PlainChild:
             now = processes.look(self.pid) if self._popen.returncode is None else None
             self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, self._before, True)
         below = os.getpid() if self.adopting and self._open == {self.pid} else 0
-        found = processes.members(self._root, self._tag, below=below)
-        return [process for process in found if process.pid != self.pid]
+        found = [p for p in processes.members(self._root, self._tag, below=below) if p.pid != self.pid]
+        return [p for p in found if not processes.bears(p.pid, self._watchers)] if self._watchers else found
 
     def enclosed(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure

@@ -108,6 +108,21 @@ def tagged(pid: int, tag: str) -> bool:
         return False
 
 
+def bears(pid: int, variable: str) -> bool:
+    """Whether the environment of the process holds this variable with this value (``NAME=value``)."""
+    return LINUX and variable.encode() in _read(f"/proc/{pid}/environ").split(b"\0")
+
+
+def bearers(variable: str) -> list[Process]:
+    """Living processes of which ``bears`` is true."""
+    return [process for process in everyone().values() if not process.zombie and bears(process.pid, variable)]
+
+
+def program(pid: int) -> str:
+    """The name of the program of a process, its first 15 characters, also of one that has ended (Linux)."""
+    return os.fsdecode(_read(f"/proc/{pid}/comm").rstrip(b"\n"))
+
+
 def _environment_after_exec(pid: int) -> bytes:
     """The environment of a process that shows none. In the middle of an exec there is neither environment nor command
     line for a moment; afterwards, and for one without any variable, there is a command line."""

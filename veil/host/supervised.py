@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class SupervisedChild:
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._control, theirs = socket.socketpair()
         self._tag = launch.tag
+        self._watchers = launch.watchers
         self._buffer = b""
         self._ending: tuple[int, Usage | None] | None = None
         self._enclosure: Enclosure | None = None
@@ -143,7 +145,8 @@ class SupervisedChild:
         self._enclosure = enclosure
 
     def _spare(self) -> list[int]:
-        return [] if self._enclosure is None else [self.pid, *self._enclosure.pids]
+        watchers = [process.pid for process in processes.bearers(self._watchers)] if self._watchers else []
+        return watchers if self._enclosure is None else [self.pid, *self._enclosure.pids, *watchers]
 
     def others(self, *, thorough: bool) -> int:
         if self._enclosure is not None and self._enclosure.empty(EMPTYING):
@@ -178,6 +181,9 @@ class SupervisedChild:
 
     def close(self) -> None:
         """The closed socket ends the supervisor, and with it whatever is left."""
+        deadline = time.monotonic() + KILL_WAIT
+        while self._watchers and processes.bearers(self._watchers) and time.monotonic() < deadline:
+            time.sleep(0.002)  # they still have to say what they saw last
         # closing alone would not be seen while a fork of this process holds a copy of it
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_RDWR)

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from veil.host import locks, pictures
-from veil.host.changes import compare
+from veil.host.attributing import attributed
+from veil.host.changes import MAX_NAMED, compare
 from veil.host.tree import MAX_ENTRIES, TooMuch, TreeUnknown
 from veil.layers.base import Entered
-from veil.model.command import Effects, Request
+from veil.model.command import Effects, Request, Trace
 from veil.model.outcome import Findings
-from veil.model.plan import Launch, Place, Plan
+from veil.model.plan import Launch, Place, Plan, Touched
+from veil.model.variation import varied
 
 _NEEDLESS = {"effects": "read-only"}
 
@@ -26,6 +28,10 @@ class EffectsLayer:
     worked in the tree meanwhile), ``head``/``branch``/``stash`` (``{"before", "after"}`` when git's moved),
     ``effects_gaps`` (what was not looked at), ``ignored_changed`` (``{"total", "first"}``: changed files that git
     ignores), ``ignored_unseen`` (``True``: nobody looked at ignored files).
+
+    Where a tracer was at work (``Launch.touched``), the changes are those that it saw the command make, however many
+    others worked in the tree (``source`` is then its name); ``effects_untraced`` (``{"total", "first"}``) names what
+    changed meanwhile and was not seen to be done by the command.
 
     ``effects``: ``"read-only"`` (nobody looked, since the pre-check says that the command can change nothing).
 
@@ -76,6 +82,9 @@ class EffectsLayer:
 
     def enter(self, wish: object, launch: Launch, plan: Plan) -> Entered:
         ignored = isinstance(wish, Effects) and wish.ignored
+        touched = Touched()
+        if any(isinstance(each, Trace) for each in plan.request.wishes):
+            launch = varied(launch, touched=touched)
         try:
             tree = pictures.locate(launch.cwd, self.own_paths, self.most_entries)
         except TreeUnknown as error:
@@ -98,7 +107,7 @@ class EffectsLayer:
             if len(before.scan.entries) > self.git_first:
                 self._remember(tree.root)
             yield launch
-            return _told(tree, before, ignored, window)
+            return _told(tree, before, ignored, window, touched)
         finally:
             window.leave()
 
@@ -124,18 +133,28 @@ class EffectsLayer:
             return smaller, before
 
 
-def _told(tree: pictures.Tree, before: pictures.Picture, ignored: bool, window: locks.Window) -> Findings:
+def _told(
+    tree: pictures.Tree, before: pictures.Picture, ignored: bool, window: locks.Window, touched: Touched
+) -> Findings:
     try:
         told = compare(tree, before, pictures.second(tree, before), ignored=ignored)
     except TreeUnknown as error:
         return _unknown(error, window.leave())
     notes = told.notes
     shared = window.leave()
+    source: str = before.how
+    if touched.by is not None and touched.complete:
+        # whoever else was at work here meanwhile: these changes are the command's own
+        source, shared = touched.by, False
+        mine, others = attributed(tree.cwd, told.changes, touched)
+        told.changes = tuple(mine)
+        if others:
+            notes["effects_untraced"] = {"total": len(others), "first": [each.path for each in others[:MAX_NAMED]]}
     if shared:
         notes["shared"] = shared
     if before.how == "git":
         notes["ignored_unseen"] = True
-    return Findings(told.changes, before.how, notes=notes)
+    return Findings(told.changes, source, notes=notes)
 
 
 def _unknown(error: TreeUnknown, shared: locks.Shared) -> Findings:

@@ -62,6 +62,23 @@ class Enclosure(Protocol):
         """Whether nobody is left inside, waiting at most so long for the end of it."""
 
 
+@dataclass
+class Touched:
+    """Which paths a tracer saw a command change, or try to: filled by the layer that traces, read when it has ended.
+
+    Attributes:
+        by: the name of what traced; ``None``: nobody did.
+        paths: absolute, as bytes of the file system; links on the way may not be resolved.
+        trees: those of which everything below them moved along.
+        complete: ``False`` once a change may have gone unseen.
+    """
+
+    by: str | None = None
+    paths: set[bytes] = field(default_factory=set)
+    trees: set[bytes] = field(default_factory=set)
+    complete: bool = True
+
+
 @dataclass(frozen=True)
 class Launch:
     """What the operating system is really asked to start. Layers wrap it; ``argv`` is never joined into a text.
@@ -80,6 +97,9 @@ class Launch:
             and the rest of this process keeps.
         started: called once the process has started, before anything is waited for. What it raises ends the run. It
             may tell of an enclosure that everything of the command lives in.
+        watchers: a variable with its value (``NAME=value``) that only the environment of those processes holds which
+            watch the command: they are nothing that it left behind, and end by themselves when it has.
+        touched: where a tracer puts down what it sees changed, for whoever tells the changes.
         settle: what the end of the words that wrap the command says of the command itself; asked once, before any
             layer hears of the outcome.
     """
@@ -102,6 +122,8 @@ class Launch:
     restrict: Callable[[], None] | None = None
     started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None
+    watchers: str = ""
+    touched: Touched | None = None
 
 
 #: One layer applied to its wish: wraps a launch, is sent the outcome, returns findings.

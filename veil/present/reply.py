@@ -7,12 +7,13 @@ from typing import Any
 
 from veil.model.outcome import Outcome, Stream
 from veil.model.record import Record
+from veil.present import trace
 from veil.present.changes import fitting
 from veil.present.condense import View, condense
 from veil.present.text import safe_text
 
 #: Notes of the layers that the view does not show of itself: they stay in the record (``detail(selector="meta")``).
-_QUIET_NOTES = frozenset({"ignored_unseen", "ignored_changed", "preview_kept", "session_changed"})
+_QUIET_NOTES = frozenset({"ignored_unseen", "ignored_changed", "preview_kept", "session_changed", "trace"})
 
 
 def view_of(record: Record, name: str) -> View:
@@ -94,6 +95,7 @@ def _changes(record: Record) -> dict[str, Any]:
     elif findings.changes is None and "effects_unavailable" not in findings.notes and not record.background:
         data["effects"] = "off"  # else no word would mean that nothing changed
     data.update((key, value) for key, value in findings.notes.items() if key not in _QUIET_NOTES)
+    data.update(trace.fields(findings.notes))
     return data
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from veil.model.errors import BadInput
 from veil.model.outcome import Stream
 from veil.model.record import Record, to_data
+from veil.present import trace
 from veil.present.changes import fitting
 from veil.present.paging import DEFAULT_LIMIT, page, page_lines
 from veil.present.pattern import Match, compiled, grep
@@ -53,7 +54,8 @@ def stored_reply(
 
     Args:
         match: only lines in which this regular expression is found.
-        offset: byte of the stream to start at (the ``next_offset`` of an earlier reply).
+        offset: byte of the stream, or number of the event of a trace, to start at (the ``next_offset`` of an earlier
+            reply).
         lines: first and last line instead, from 1, both included.
     """
     if selector not in SELECTORS:
@@ -64,7 +66,7 @@ def stored_reply(
     if selector in ("meta", "full"):
         data["meta"] = _bounded(meta_of(record), record, limit)
     if selector == "trace":
-        data["trace_unavailable"] = "this run was not traced"
+        data.update(trace.page(record.observation.findings.notes, offset, limit))
     names = ("stdout", "stderr") if selector == "full" else (selector,) if selector in ("stdout", "stderr") else ()
     if match is not None and not names:
         raise BadInput("match", match, f"nothing with selector {selector!r} (it searches stdout and stderr)")
@@ -90,6 +92,9 @@ def _bounded(meta: dict[str, Any], record: Record, limit: int) -> dict[str, Any]
     if changes:
         meta["changes"] = fitting(changes, most=limit // 2)
         meta["changes_total"] = len(changes)
+    if "trace" in meta.get("notes", {}):  # it has a selector of its own
+        told = {name: value for name, value in meta["notes"]["trace"].items() if name != "events"}
+        meta["notes"] = {**meta["notes"], "trace": told}
     most = max(200, limit // 16)
     return {name: _shortened(value, most) for name, value in meta.items()}
 
@@ -168,7 +173,7 @@ def as_text(record: Record, selector: str) -> str:
     if selector == "meta":
         return json.dumps(meta_of(record), indent=2)
     if selector == "trace":
-        return ""
+        return trace.text(record.observation.findings.notes)
     parts: Mapping[str, str] = {
         "meta": json.dumps(meta_of(record), indent=2),
         "stdout": outcome.stdout.text,

@@ -1,0 +1,1 @@
+"""What strace writes, read: lines to calls, calls to events, events to a bounded account."""
