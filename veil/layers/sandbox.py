@@ -70,8 +70,8 @@ class SandboxLayer:
                     notes = _notes(backend.name, (*backend.gaps(bounds), *found.gaps, *linked.gaps()), found, wish)
                     if (limit := _limit(wrapped, outcome)) is not None:
                         notes["limit"] = limit
-                # whoever is left inside still has it
                 found.temporary.deserted = outcome.survivors == "none"
+                found.temporary.kept = outcome.survivors == "kept"
                 if changed := repositories.changed(before, repositories.signature(roots)):
                     notes["sandbox"]["git_changed"] = [os.path.relpath(path, bounds.cwd) for path in changed]
         except CannotBound as error:

@@ -94,7 +94,7 @@ class Watch:
             self._thread.start()
 
     def _keep(self, inside: Inside) -> None:
-        while not self._stop.is_set() and not inside.empty(0):
+        while not self._stop.is_set() and not inside.gone():
             self._exceeded = self._look(inside.first)
             if self._exceeded is not None:
                 inside.end()

@@ -44,6 +44,10 @@ class Inside:
         if children is not None:
             # its own end takes longer than all that may be left: the mounts and the network go with it
             return all((seen := processes.look(pid)) is None or seen.zombie for pid in children)
+        return self.gone(seconds)
+
+    def gone(self, seconds: float = 0.0) -> bool:
+        """Whether the namespace has ended, waiting at most so long for it."""
         if self._pidfd < 0:
             seen = processes.look(self.first)
             return seen is None or seen.zombie

@@ -20,11 +20,18 @@ _MOST = 4
 
 
 class Temporary:
-    """One folder. ``path`` is real. ``deserted``: nobody can be using it any more; whoever knows that says so."""
+    """One folder.
+
+    Attributes:
+        path: real.
+        deserted: nobody can be using it any more; whoever knows that says so.
+        kept: processes that were left running on purpose still use it: it stays, and is theirs.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.deserted = False
+        self.kept = False
 
 
 class _Pool:
@@ -88,7 +95,7 @@ def temporary() -> Iterator[Temporary]:
     try:
         yield made
     finally:
-        if not made.deserted or not _pool.give_back(made.path):
+        if not made.kept and not (made.deserted and _pool.give_back(made.path)):
             remove(made.path)
 
 
@@ -100,8 +107,9 @@ def remove(folder: str) -> None:
         return
     except OSError:
         # a command took the permissions off its own folders
+        os.chmod(folder, stat.S_IRWXU)
         for place, folders, _ in os.walk(folder):
-            for name in (".", *folders):
+            for name in folders:
                 path = os.path.join(place, name)
                 if not os.path.islink(path):
                     with contextlib.suppress(OSError):
