@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from veil import wiring
+from veil.host import prctl
 from veil.serving.answering import Answering
 from veil.serving.lifetime import Lifetime, reap
 from veil.serving.wires import Incoming, Outgoing, take_standard_streams
@@ -18,6 +19,7 @@ def serve() -> int:
     """Serve until the client leaves; returns the exit code of the process."""
     reading, writing = take_standard_streams()
     wiring.own_process()
+    prctl.keep_private()  # the wire stands in /proc as well, where a command could write to it
     box = Toolbox()
     try:
         number = asyncio.run(_serve(box, reading, writing))

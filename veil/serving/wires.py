@@ -22,7 +22,7 @@ from typing import Any
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
 
 #: A frame longer than this is dropped and answered: memory is not for the taking (bytes).
 MAX_FRAME = 256_000_000
@@ -101,7 +101,10 @@ class Incoming:
         except ValueError:
             self._other(line)
         else:
-            self._loop.call_soon_threadsafe(self._give, message)
+            if isinstance(message, JSONRPCNotification) and b'"id"' in line:
+                self._other(line)  # perhaps a request whose id is none: nobody would ever answer it
+            else:
+                self._loop.call_soon_threadsafe(self._give, message)
 
     def _other(self, line: bytes) -> None:
         """A frame that the strict parser would not have: a lone surrogate is let in, the rest is answered."""
@@ -114,8 +117,11 @@ class Incoming:
             message = jsonrpc_message_adapter.validate_python(data, by_name=False)
         except ValueError:
             self._answer(_id_of(data), INVALID_REQUEST, "not one JSON-RPC 2.0 message (batches are not taken)")
-        else:
-            self._loop.call_soon_threadsafe(self._give, message)
+            return
+        if isinstance(message, JSONRPCNotification) and "id" in data:
+            self._answer(None, INVALID_REQUEST, "the id of a request is a text or a whole number")
+            return
+        self._loop.call_soon_threadsafe(self._give, message)
 
     def _answer(self, id: str | int | None, code: int, message: str) -> None:
         error = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
