@@ -170,7 +170,7 @@ wire, end = os.pipe()
 os.setgroups([])
 os.setgid(1001)
 os.setuid(1001)
-prctl._libc().prctl(4, 1, 0, 0, 0)  # changing the user has shut it already
+prctl.libc().prctl(4, 1, 0, 0, 0)  # changing the user has shut it already
 if sys.argv[1] == "private":
     assert prctl.keep_private()
 script = f"echo x 2>/dev/null >/proc/$PPID/fd/{end} || echo kept out"
@@ -240,7 +240,7 @@ def test_mcp_03_a_cancelled_call_ends_its_tree_and_nothing_else(client: Client, 
     assert client.answer(client.ask("ping"))["result"] == {}
     ids = [json.loads(line).get("id") for line in client.lines]
     assert began not in ids, "the protocol leaves a cancelled request without an answer"
-    assert all(ids.count(id) == 1 for id in asked if id in ids)
+    assert all(ids.count(number) == 1 for number in asked if number in ids)
     newest = client.call("sh_detail", selector="meta", id=client.call("sh_run", command="true")["id"])
     assert newest["meta"]["outcome"]["exit"] == 0
 
@@ -265,7 +265,7 @@ def test_fifty_calls_at_once(client: Client, here: Path) -> None:
     waits = "for i in $(seq 600); do [ -e go ] && break; sleep 0.1; done; [ -e go ] && echo"
     asked = [client.begin("sh_run", command=f"{waits} {n}", effects=False) for n in range(49)]
     asked.append(client.begin("sh_run", command="touch go; echo 49", effects=False))
-    assert [client.told(id)["stdout"] for id in asked] == [str(n) for n in range(50)]
+    assert [client.told(call)["stdout"] for call in asked] == [str(n) for n in range(50)]
 
 
 # -- how everything ends
@@ -328,9 +328,9 @@ def test_a_client_that_reads_no_more_does_not_hold_the_server_up(here: Path) -> 
         )
         server.stdin.flush()
         assert server.stdout.readline()
-        for id in range(2, 6):  # more than any pipe holds
+        for number in range(2, 6):  # more than any pipe holds
             call = {"name": "sh_run", "arguments": {"command": "head -c 900000 /dev/zero | tr '\\0' q", "full": True}}
-            frame = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call}
+            frame = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
             server.stdin.write(json.dumps(frame).encode() + b"\n")
         touch = {"name": "sh_run", "arguments": {"command": "touch after"}}
         frame = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": touch}

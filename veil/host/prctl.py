@@ -98,4 +98,4 @@ def keep_private() -> bool:
     if not LINUX:
         return False
     pr_set_dumpable = 4
-    return bool(_libc().prctl(pr_set_dumpable, 0, 0, 0, 0) == 0)
+    return bool(libc().prctl(pr_set_dumpable, 0, 0, 0, 0) == 0)
