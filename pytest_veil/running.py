@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_veil.scenes import Scene
     from veil import Handle, Result, RunOptions
+    from veil.taping import StageRunner
 
 
 class AsyncRun(Protocol):
@@ -57,35 +58,17 @@ class VeilRun:
         A command that a replay has no recording of fails the test and runs nothing.
         """
         __tracebackhide__ = True
-        self._scene.require_open()
-        try:
-            with real_disk():
-                return self._kept(self._scene.runner.run(command, _said(options)))
-        except VeilError as error:
-            raise self._plain(error) from None
+        return self.performed(lambda: self._scene.runner.run(command, _said(options)))
 
     async def arun(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Result:
         """The same for asyncio: the keywords, results and errors of ``veil.arun``."""
         __tracebackhide__ = True
-        self._scene.require_open()
-        try:
-            with real_disk():
-                return self._kept(await self._scene.runner.arun(command, _said(options)))
-        except VeilError as error:
-            raise self._plain(error) from None
+        return await self.aperformed(lambda: self._scene.runner.arun(command, _said(options)))
 
     def start(self, command: str | Sequence[str], **options: Unpack[RunOptions]) -> Handle:
         """Start one command and return at once, as ``veil.start``. It is ended with the test."""
         __tracebackhide__ = True
-        self._scene.require_open()
-        try:
-            with real_disk():
-                handle = self._scene.runner.start(command, _said(options))
-        except VeilError as error:
-            raise self._plain(error) from None
-        self._scene.handles.append(handle)
-        self._scene.ran.append(text_of(command))
-        return handle
+        return self.started(lambda: self._scene.runner.start(command, _said(options)), text_of(command))
 
     def copy_in(self, *paths: Path | str, into: str = ".") -> None:
         """Copy files and folders into the workspace: from the fake disk while pyfakefs has put one there.
@@ -95,6 +78,44 @@ class VeilRun:
         from pytest_veil.filling import copy_in
 
         copy_in(self.root, paths, into)
+
+    @property
+    def runner(self) -> StageRunner:
+        """What runs the commands: for what runs them in another way, such as a session."""
+        return self._scene.runner
+
+    def performed(self, run: Callable[[], Result]) -> Result:
+        """A foreground run of this test, however it is begun."""
+        __tracebackhide__ = True
+        self._scene.require_open()
+        try:
+            with real_disk():
+                return self._kept(run())
+        except VeilError as error:
+            raise self._plain(error) from None
+
+    async def aperformed(self, run: Callable[[], Awaitable[Result]]) -> Result:
+        """The same for asyncio."""
+        __tracebackhide__ = True
+        self._scene.require_open()
+        try:
+            with real_disk():
+                return self._kept(await run())
+        except VeilError as error:
+            raise self._plain(error) from None
+
+    def started(self, start: Callable[[], Handle], command: str) -> Handle:
+        """A background run of this test; it is ended with the test."""
+        __tracebackhide__ = True
+        self._scene.require_open()
+        try:
+            with real_disk():
+                handle = start()
+        except VeilError as error:
+            raise self._plain(error) from None
+        self._scene.handles.append(handle)
+        self._scene.ran.append(command)
+        return handle
 
     def _kept(self, result: Result) -> Result:
         self.results.append(result)

@@ -27,7 +27,7 @@ FLOORS = {
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking"), 4),
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
     **dict.fromkeys(("precheck", "promoting", "rewinding"), 5),
-    **dict.fromkeys(("__main__", "runner", "taping", "waiting"), 5),
+    **dict.fromkeys(("__main__", "runner", "stateful", "taping", "waiting"), 5),
     **dict.fromkeys(("cli", "tools", "serving", "testing", "doctor"), 5),
 }
 #: The only parts that may touch the machine.

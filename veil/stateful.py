@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from veil.asking.options import NAMES, RunOptions
+from veil.asking.options import RunOptions
 from veil.background import Handle
 from veil.host.orders import Controls
 from veil.host.processes import TAG_VARIABLE
@@ -108,6 +108,8 @@ class Shell:
         """Start a long-running command in the session's state, as ``veil.start``. The state stays as it is, and the
         session can go on meanwhile; the command outlives it."""
         said = {key: value for key, value in self._said(options).items() if key not in self._foreground_only()}
+        if not isinstance(command, str):
+            said.pop("shell", None)
         asked = self._runner.ask(command, {**said, **options, "cwd": said["cwd"]}, background=True)
         asked, _ = self._in_session(asked, keep=False, gone=None)
         return self._runner.begin(asked)
@@ -139,6 +141,8 @@ class Shell:
             shown = command if isinstance(command, str) else " ".join(map(str, command))
             self._running = shown[:80]
             said = self._said(options)
+            if not isinstance(command, str):
+                said.pop("shell", None)
             gone = None if "cwd" in options and options["cwd"] is not None else self._gone()
             if gone is not None:
                 said["cwd"] = _nearest_there(gone)
@@ -187,18 +191,18 @@ class Shell:
             environment = dict(state.exported)
             if outer is not None:
                 environment[TAG_VARIABLE] = outer
-            if asked.request.command.cwd != self._cwd:
-                environment["OLDPWD"] = self._cwd
+        if asked.request.command.cwd != self._cwd:
+            environment["OLDPWD"] = self._cwd
         carried = Carried(state, environment, gone, keep)
         wish = Carry(self._name, self._mark, carried)
         request = replace(asked.request, wishes=(*asked.request.wishes, wish))
         return replace(asked, environment=environment, request=request), carried
 
     def _next_mark(self, asked: Asked) -> str:
-        """The same for the same commands in the same order, on every machine; those that changed nothing do not count."""
+        """The same for the same commands in the same order, on every machine; what changed nothing does not count."""
         command = asked.request.command
-        said = [command.display, *(f"{name}={value}" for name, value in command.env)]
-        text = "\0".join([self._mark, *map(self._runner.plain, said)])
+        # its folder, its variables and its input are part of what the step itself is known by
+        text = f"{self._mark}\0{self._runner.plain(command.display)}"
         return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
@@ -212,7 +216,7 @@ def shell(name: str | None = None, **options: Unpack[RunOptions]) -> Shell:
     """A session: ``with veil.shell() as sh: sh.run("cd sub && export A=1"); sh.run("pwd; echo $A")``.
 
     Args:
-        name: what results call it, once in this process (default: ``s1``, ``s2`` ...); ``veil.stateful.shells`` finds it.
+        name: what results call it, once in this process (default: ``s1``, ``s2`` ...).
         options: of ``veil.run``, for every command; what a command says itself goes before. ``cwd`` and ``env`` are
             where it begins.
 

@@ -45,7 +45,8 @@ def step_of(
         read: further touched paths, with their ids.
         wholes: digest of a whole stream (``stdout``, ``stderr``) where only part of it was kept.
         env: the environment additions to record; None for those of the request.
-        notes: findings that are the same every time (the record's own notes are volatile and stay out).
+        notes: findings that are the same every time (the record's own notes are volatile and stay out but for those of
+            a shell session, which are the state that the next step begins in, and that it was confined).
     """
     seen = record.observation
     command = request.command
@@ -59,7 +60,7 @@ def step_of(
         stdin=command.stdin if command.stdin is None else roots.hide(command.stdin),
         timeout=request.limits.timeout,
         stream_bytes=request.limits.stream_bytes,
-        wishes=tuple(wish_data(wish) for wish in request.wishes),
+        wishes=tuple((name, each_text(options, roots.hide_text)) for name, options in map(wish_data, request.wishes)),
         expect=tuple((name, each_text(_json_ready(value), roots.hide_text)) for name, value in request.expect),
         judged=tuple(judged_of(judgement, roots) for judgement in record.verdict.judgements),
         merged=request.merge_stderr,
@@ -72,8 +73,23 @@ def step_of(
         source=seen.findings.source,
         read=dict(read or {}),
         files=dict(seen.findings.files),
-        notes=dict(notes or {}),
+        notes={**_of_session(seen.findings.notes, roots), **_of_sandbox(seen.findings.notes), **(notes or {})},
     )
+
+
+#: What a session's next command depends on.
+_SESSION_NOTES = ("session", "cwd", "session_state", "session_changed", "session_cwd_gone")
+
+
+def _of_session(notes: Mapping[str, Any], roots: Roots) -> dict[str, Any]:
+    if "session" not in notes:
+        return {}
+    return {name: each_text(notes[name], roots.hide_text) for name in _SESSION_NOTES if name in notes}
+
+
+def _of_sandbox(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """That it was confined, and which limit ended it. By what it was confined is a matter of the machine."""
+    return {name: notes[name] for name in ("sandboxed", "limit") if name in notes}
 
 
 def observation_of(step: Step, roots: Roots, facts: StepFacts | None = None) -> Observation:
@@ -86,7 +102,8 @@ def observation_of(step: Step, roots: Roots, facts: StepFacts | None = None) -> 
     changes = None
     if step.changes is not None:
         changes = tuple(Change(change.path, change.change, change.kind, change.old) for change in step.changes)
-    findings = Findings(changes, step.source, dict(step.files), dict(step.notes))
+    notes = each_text(dict(step.notes), roots.show_text) if step.notes else {}
+    findings = Findings(changes, step.source, dict(step.files), notes)
     return Observation(outcomes[-1], tuple(outcomes[:-1]), findings)
 
 

@@ -102,14 +102,12 @@ class LiveRun:
         text = self._work.plan.request.command.text
         if text is None or len(text) * 4 < _MAX_ARGUMENT or len(os.fsencode(text)) < _MAX_ARGUMENT:
             return launch
-        argv = launch.argv
-        # a layer may have put words of its own in front of the text
-        at = next(at for at, word in enumerate(argv) if at and argv[at - 1] == "-c" and word.endswith(text))
         if self._script is None:
             handle, self._script = tempfile.mkstemp(prefix="veil-script-")
-            os.close(handle)
-        with open(self._script, "wb") as file:
-            file.write(os.fsencode(argv[at]))
+            with os.fdopen(handle, "wb") as file:
+                file.write(os.fsencode(text))
+        argv = launch.argv
+        at = argv.index(text)
         argv = (*argv[: at - 1], self._script, *argv[at + 1 :])
         return replace(launch, argv=argv, readable=(*launch.readable, self._script))
 

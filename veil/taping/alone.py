@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veil.background import Handle
-from veil.cassettes.matching import Key, Tape, key_of
+from veil.cassettes.matching import Key, Tape, key_of, session_of
 from veil.cassettes.recording import each_text
 from veil.cassettes.steps import Cassette, Step
 from veil.cassettes.verdicts import Rules, compare
 from veil.model.errors import Refused, VeilError
 from veil.result import Result
+from veil.stateful import Shell
 from veil.taping.player import OnDrift, Player
 from veil.taping.recorder import Recorder, StageRunner
 from veil.taping.stage import REPLAYED_TAG, Stage
@@ -80,6 +81,7 @@ def play(cassette: Cassette, runner: StageRunner, *, drift: bool = True) -> Iter
     """
     open_: list[tuple[Step, Handle]] = []
     judge = _Before(runner.stage) if drift and isinstance(runner, Player) else None
+    asking = _Asking(runner)
     try:
         for number, step in enumerate(cassette.steps, 1):
             try:
@@ -87,10 +89,10 @@ def play(cassette: Cassette, runner: StageRunner, *, drift: bool = True) -> Iter
                     judge(number, step)
                 command, options = asked_again(step, runner.stage)
                 if step.background:
-                    open_.append((step, runner.start(command, options)))
+                    open_.append((step, asking.start(step, command, options)))
                     result = None
                 else:
-                    result = runner.run(command, options)
+                    result = asking.run(step, command, options)
             except VeilError as error:
                 yield Played(number, step, error=error)
                 return
@@ -98,6 +100,31 @@ def play(cassette: Cassette, runner: StageRunner, *, drift: bool = True) -> Iter
     finally:
         for step, handle in open_:
             _end(step, handle)
+
+
+class _Asking:
+    """Asks a runner, or the session that a step belongs to: one for each name that stands in the cassette."""
+
+    def __init__(self, runner: StageRunner) -> None:
+        self._runner = runner
+        self._sessions: dict[str, Shell] = {}
+
+    def run(self, step: Step, command: str | list[str], options: dict[str, Any]) -> Result:
+        shell = self._session(step, options)
+        return self._runner.run(command, options) if shell is None else shell.run(command, **options)
+
+    def start(self, step: Step, command: str | list[str], options: dict[str, Any]) -> Handle:
+        shell = self._session(step, options)
+        return self._runner.start(command, options) if shell is None else shell.start(command, **options)
+
+    def _session(self, step: Step, options: dict[str, Any]) -> Shell | None:
+        named = session_of(step)
+        if not named:
+            return None
+        shell = options.pop("shell", None)
+        if named[0] not in self._sessions:
+            self._sessions[named[0]] = Shell(self._runner, named[0], {"shell": shell})
+        return self._sessions[named[0]]
 
 
 def run_cassette(cassette: Cassette, runner: StageRunner) -> list[Played]:
@@ -144,7 +171,7 @@ def asked_again(step: Step, stage: Stage) -> tuple[str | list[str], dict[str, An
         "max_output": step.stream_bytes,
     }
     for name, wish in step.wishes:
-        options.update(_wished(name, wish))
+        options.update(_wished(name, each_text(dict(wish), hidden.show_text)))
     if step.ending.survivors == "kept":
         options["left_running"] = "keep"
     if step.background:
@@ -169,7 +196,7 @@ def _wished(name: str, wish: Mapping[str, Any]) -> dict[str, Any]:
         return {"effects": "all" if wish.get("ignored") else True}
     if name == "ScrubEnv":
         return {"scrub_env": True}
-    if name == "Look":  # comes with the expectations
+    if name in ("Look", "Carry"):  # come with the expectations and with the session
         return {}
     if name in ("Trace", "Preview"):
         return {name.lower(): True}

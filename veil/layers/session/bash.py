@@ -12,18 +12,15 @@ import shlex
 from collections.abc import Mapping
 
 from veil.layers.session.quoting import decoded, entries
-from veil.layers.session.state import UNCARRIED, State, Variable
+from veil.layers.session.state import MOMENTARY, UNCARRIED, State, Variable
 
 BEGUN, MARK, END = b"begun\0", b"\0veil\0", b"end\0"
 #: Told at the beginning when the functions of before could not be defined again.
 LOST = b"functions\0"
 
-#: Of these bash says the value itself, or they are about the moment; ``IFS`` and the like are not among them.
-_OWN = frozenset(
-    "BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_EXECUTION_STRING"
-    " BASH_LINENO BASH_MONOSECONDS BASH_SOURCE BASH_SUBSHELL BASH_TRAPSIG BASH_VERSINFO BASH_VERSION BASH_XTRACEFD"
-    " COLUMNS COPROC DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD LINENO LINES PIPESTATUS PPID PWD"
-    " RANDOM SECONDS SHELLOPTS SRANDOM UID".split()
+#: bash has these from the start, unless a command of the session took one away.
+_FROM_THE_START = frozenset(
+    {"HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE", "OLDPWD", "OPTERR", "OPTIND", "OSTYPE", "PATH", "PS4", "SHELL", "TERM"}
 )
 #: Nothing could ever switch these off again, or they belong to how bash was started.
 _FIXED_OPTIONS = frozenset({"noexec", "onecmd", "privileged", "restricted", "interactive"})
@@ -35,34 +32,31 @@ _LOUD = ("verbose", "xtrace")
 
 _DECLARED = re.compile(r"declare -(\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
 
-#: Options are told first, and those that would show or end what follows are switched off. At the end of a function its
-#: locals can be seen: then all that is global is marked (``-t`` means nothing for variables), and a local that hides
-#: something global is taken away.
-_DUMP = r"""builtin printf '\0veil\0'
-builtin set +o; builtin printf '\0'
-builtin set +exvu; builtin trap - DEBUG ERR RETURN; builtin trap '' XFSZ; builtin unset -f trap
-builtin shopt -p; builtin printf '\0'
-builtin alias -p; builtin printf '\0'
-builtin umask; builtin printf '\0'
-builtin pwd; builtin printf '\0'
-builtin printf '%s\0' "${#DIRSTACK[@]}" "${DIRSTACK[@]}"
+#: On one line, so that what stands behind it counts its lines as before. Options are told first, and those that would
+#: show or end what follows are switched off. At the end of a function its locals can be seen: then what is global is
+#: marked (``-t`` means nothing for variables), and a local that hides something global is taken away.
+_DUMP = r"""builtin trap '' XFSZ; builtin printf '\0veil\0';
+builtin set +o; builtin printf '\0';
+builtin set +exvu; builtin trap - DEBUG ERR RETURN; builtin unset -f trap;
+builtin shopt -p; builtin printf '\0'; builtin alias -p; builtin printf '\0'; builtin umask; builtin printf '\0';
+builtin pwd; builtin printf '\0'; builtin printf '%s\0' "${#DIRSTACK[@]}" "${DIRSTACK[@]}";
 if [[ ${#FUNCNAME[@]} -gt 0 ]]; then
-builtin printf -- '-1\0'
-builtin mapfile -t __veil_names < <(builtin compgen -v)
-__veil_reveal() { builtin local __veil_n __veil_i __veil_d=${#FUNCNAME[@]}
-builtin declare -gt "${__veil_names[@]}"
+builtin printf -- '-1\0';
+builtin mapfile -t __veil_names < <(builtin compgen -v);
+__veil_reveal() { builtin local __veil_n __veil_i __veil_d=${#FUNCNAME[@]};
+builtin declare -gt "${__veil_names[@]}";
 for __veil_n in "${__veil_names[@]}"; do for ((__veil_i = 1; __veil_i < __veil_d; __veil_i++)); do
-[[ ${!__veil_n@a} == *t* ]] && builtin break; builtin unset -v "$__veil_n"; done; done; }
-__veil_reveal; builtin unset -f __veil_reveal
-else builtin printf '%s\0' "$#" "$@"; fi
-builtin declare -p; builtin printf '\0'
-builtin declare -f; builtin printf '\0'
-builtin declare -F; builtin printf '\0end\0'"""
+[[ ${!__veil_n@a} == *t* ]] && builtin break; builtin unset -v "$__veil_n"; done; done; };
+__veil_reveal; builtin unset -f __veil_reveal;
+else builtin printf '%s\0' "$#" "$@"; fi;
+builtin declare -p; builtin printf '\0'; builtin declare -f; builtin printf '\0';
+builtin declare -F; builtin printf '\0end\0'; builtin trap - XFSZ;"""
+_DUMP = _DUMP.replace("\n", " ")
 
 
 def dump(out: int) -> str:
     """Tells the state to the descriptor ``out``; silent, also under ``set -x``."""
-    return f"{{ {_DUMP}\n}} 2>/dev/null >&{out}"
+    return f"{{ {_DUMP} }} 2>/dev/null >&{out}"
 
 
 def _quoted(text: str) -> str:
@@ -74,27 +68,29 @@ def _watched(out: int) -> str:
     """A ``trap`` that keeps ours in front of the command's own trap on EXIT, and shows it to nobody."""
     ours = dump(out)
     # afterwards the command's own trap finds the status and the options that it would have found
-    first = f"{{ __veil_s=$? __veil_o=$-; }} 2>/dev/null\n{ours}\n"
+    first = f"{{ __veil_s=$? __veil_o=$-; }} 2>/dev/null; {ours}; "
     first += "{ [[ $__veil_o == *u* ]] && builtin set -u; [[ $__veil_o == *x* ]] && builtin set -x; "
-    first += "(builtin exit $__veil_s); } 2>/dev/null\n"
+    first += "(builtin exit $__veil_s); } 2>/dev/null; "
     alone = f"trap -- '{_quoted(ours)}' EXIT"
     return f"""trap() {{
-{{ builtin local __veil_x=$-; builtin set +x; }} 2>/dev/null
+{{ builtin local - && builtin set +x; }} 2>/dev/null
 builtin local __veil_t __veil_r=0
 if [[ $# == 0 || $1 == -p ]]; then
 __veil_t=$(builtin trap "$@"); __veil_r=$?
 __veil_t=${{__veil_t//{shlex.quote(_quoted(first))}/}}; __veil_t=${{__veil_t//{shlex.quote(alone)}/}}
 __veil_t=${{__veil_t#$'\\n'}}
 if [[ -n $__veil_t ]]; then builtin printf '%s\\n' "$__veil_t"; fi
+builtin return $__veil_r
+fi
+if [[ $BASH_SUBSHELL != 0 || " $* " != *' 0 '* && " $* " != *[Ee][Xx][Ii][Tt]* ]]; then builtin trap "$@"
 else
 builtin trap "$@"; __veil_r=$?
-if [[ $BASH_SUBSHELL == 0 ]]; then
 __veil_t=$(builtin trap -p EXIT)
 if [[ -z $__veil_t ]]; then builtin trap {shlex.quote(ours)} EXIT
-elif [[ $__veil_t != *__veil_reveal* ]]; then builtin eval "set $__veil_t"; builtin trap {shlex.quote(first)}"$3" EXIT; fi
+elif [[ $__veil_t != *__veil_reveal* ]]; then builtin eval "set $__veil_t"
+builtin trap {shlex.quote(first)}"$3" EXIT; fi
+builtin return $__veil_r
 fi
-fi
-{{ [[ $__veil_x == *x* ]] && builtin set -x; builtin return $__veil_r; }} 2>/dev/null
 }}"""
 
 
@@ -134,6 +130,9 @@ def _switching(state: State) -> list[str]:
 
 def _defining(state: State, env: Mapping[str, str], out: int) -> list[str]:
     lines = []
+    there = state.exported.keys() | {variable.name for variable in state.variables}
+    if missing := _FROM_THE_START - there:
+        lines.append(f"builtin unset -v {' '.join(sorted(missing))}")
     declared = [text for variable in state.variables if (text := _again(variable, state, env))]
     if declared:
         lines.append("builtin eval " + shlex.quote("\n".join(declared)))
@@ -195,7 +194,10 @@ def told(data: bytes, before: State | None, cwd: str) -> State | None:
         aliases=aliases,
         options=_named(options, "set -o ") - _FIXED_OPTIONS,
         switches_on=_named(switches, "shopt -s ") - _FIXED_SWITCHES,
-        switches_off=_named(switches, "shopt -u ") - _FIXED_SWITCHES,
+        # switching one of these off sets BASH_COMPAT
+        switches_off=frozenset(
+            name for name in _named(switches, "shopt -u ") - _FIXED_SWITCHES if not name.startswith("compat")
+        ),
         umask=int(umask, 8),
         directories=stack,
         arguments=arguments,
@@ -219,7 +221,7 @@ def _variables(text: str, *, within: bool) -> tuple[dict[str, str], tuple[Variab
         if found is None:
             continue
         flags, name, value = found.groups()
-        if name in _OWN or name in UNCARRIED or name.startswith("__veil_"):
+        if name in MOMENTARY or name in UNCARRIED or name.startswith("__veil_"):
             continue
         if within:
             if "t" not in flags:

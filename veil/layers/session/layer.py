@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -129,11 +130,11 @@ class _Shell:
     def beginning(self) -> str:
         """The text that is read first."""
         everything = {**self._env, **self._moved}
-        parts = (self._before, everything, self._into, self._out, self._moved)
         if not self._bash:
-            return posix.beginning(*parts)
+            return posix.beginning(self._before, everything, self._out, self._moved)
         before = self._before
         texts = [self._command.text or "", *((before.functions, before.aliases) if before is not None else ())]
+        parts = (self._before, everything, self._into, self._out, self._moved)
         return bash.beginning(*parts, traps=any(map(_TRAPS.search, texts)))
 
     def launch(self) -> Launch:
@@ -143,8 +144,9 @@ class _Shell:
         if self._bash:
             self._env["BASH_ENV"] = f"/dev/fd/{self._into}"
         else:
-            at = argv.index(text)
-            argv = (*argv[:at], posix.reading(self._into) + text, *argv[at + 1 :])
+            # a text too long for an argument is in a file by now
+            said = text if text in argv else f". {shlex.quote(argv[-1])}"
+            argv = (argv[0], "-c", posix.reading(self._into) + said)
         return replace(launch, argv=argv, env=self._env, pass_fds=(*launch.pass_fds, self._into, self._out))
 
     def told(self, data: bytes) -> tuple[State | None, State | None, str | None]:

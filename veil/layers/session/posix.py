@@ -1,7 +1,8 @@
 """The same for a POSIX ``sh`` (dash, ash, a bash called sh): what it can tell of itself.
 
-There is no file that it reads first, so one word is put in front of the command's own text, on its first line. It has no
-arrays, and cannot print its functions; a trap on EXIT of the command's own takes the place of the one that tells.
+There is no file that it reads first, so one command is put in front of the command's own text, on its
+first line (so that aliases are known from its second line on). It has no arrays and cannot print its functions; a trap
+on EXIT of the command's own takes the place of the one that tells.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from collections.abc import Mapping
 
 from veil.layers.session.bash import END, MARK
 from veil.layers.session.quoting import decoded, entries
-from veil.layers.session.state import UNCARRIED, State, Variable
+from veil.layers.session.state import MOMENTARY, UNCARRIED, State, Variable
 
-_OWN = frozenset(
-    "BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_CMDS BASH_EXECUTION_STRING BASH_LINENO BASH_SOURCE"
-    " BASH_VERSINFO BASH_VERSION COLUMNS DIRSTACK EUID FUNCNAME GROUPS LINENO LINES OPTIND PIPESTATUS PPID PWD RANDOM"
-    " SECONDS SHELLOPTS UID POSIXLY_CORRECT".split()
-)
+_OWN = MOMENTARY | UNCARRIED | {"OPTIND", "POSIXLY_CORRECT"}
 _FIXED = frozenset({"noexec", "onecmd", "privileged", "restricted", "interactive", "posix", "stdin", "nolog", "debug"})
 _USUAL = frozenset({"braceexpand", "hashall", "interactive-comments"})
 _LOUD = ("verbose", "xtrace")
 _SET = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.DOTALL)
 _EXPORTED = re.compile(r"(?:export|declare -\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
 
-_DUMP = r"""printf '\0veil\0'
+_DUMP = r"""trap '' XFSZ; printf '\0veil\0'
 set +o; printf '\0'
 set +exvu
 alias; printf '\0'
@@ -34,12 +31,12 @@ umask; printf '\0'
 pwd; printf '\0'
 printf '%s\0' "$#" "$@"
 export -p; printf '\0'
-set; printf '\0end\0'"""
+set; printf '\0end\0'; trap - XFSZ"""
 
 
 def dump(out: int) -> str:
-    """Tells the state to the descriptor ``out``."""
-    return f"{{ {_DUMP}\n}} 2>/dev/null >&{out}"
+    """Tells the state to the descriptor ``out``; by its name, since dash knows descriptors of one digit only."""
+    return f"{{ {_DUMP}\n}} 2>/dev/null >>/dev/fd/{out}"
 
 
 def reading(into: int) -> str:
@@ -47,9 +44,9 @@ def reading(into: int) -> str:
     return f". /dev/fd/{into}; "
 
 
-def beginning(state: State | None, env: Mapping[str, str], into: int, out: int, moved: Mapping[str, str]) -> str:
+def beginning(state: State | None, env: Mapping[str, str], out: int, moved: Mapping[str, str]) -> str:
     """The file that is read first; see ``veil.layers.session.bash.beginning``."""
-    lines = [f"exec {into}<&-", f"printf 'begun\\0' >&{out}", "{ :"]
+    lines = [f"printf 'begun\\0' >>/dev/fd/{out}", "{ :"]
     if state is not None:
         lines += [v.text for v in state.variables if v.name not in env]
         if state.aliases:
@@ -84,12 +81,12 @@ def told(data: bytes, cwd: str) -> State | None:
     exported: dict[str, str] = {}
     for entry in entries(exports):
         found = _EXPORTED.match(entry)
-        if found is not None and found[2] is not None and found[1] not in _OWN | UNCARRIED:
+        if found is not None and found[2] is not None and found[1] not in _OWN:
             exported[found[1]] = decoded(found[2])
     variables = []
     for entry in entries(everything):
         found = _SET.match(entry)
-        if found is not None and found[1] not in exported and found[1] not in _OWN | UNCARRIED:
+        if found is not None and found[1] not in exported and found[1] not in _OWN:
             variables.append(Variable(found[1], "-", entry))
     lines = (line if line.startswith("alias ") else f"alias {line}" for line in entries(aliases))
     return State(
