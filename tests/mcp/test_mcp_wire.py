@@ -166,10 +166,10 @@ def test_mcp_01_children_reach_neither_stdin_nor_protocol(client: Client) -> Non
 _WIRE = """
 import os, subprocess, sys
 from veil.host import prctl
-wire, end = os.pipe()
 os.setgroups([])
 os.setgid(1001)
 os.setuid(1001)
+wire, end = os.pipe()
 prctl.libc().prctl(4, 1, 0, 0, 0)  # changing the user has shut it already
 if sys.argv[1] == "private":
     assert prctl.keep_private()
