@@ -28,7 +28,7 @@ FLOORS = {
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
     **dict.fromkeys(("precheck", "promoting", "rewinding"), 5),
     **dict.fromkeys(("__main__", "runner", "stateful", "taping", "waiting"), 5),
-    **dict.fromkeys(("cli", "tools", "serving", "testing", "doctor"), 5),
+    **dict.fromkeys(("cli", "tools", "serving", "testing", "doctor", "governed"), 5),
 }
 #: The only parts that may touch the machine.
 ON_THE_HOST = {"layers", "executors", "store", "snapshots", "previews"}
