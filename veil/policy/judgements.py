@@ -48,7 +48,8 @@ INTERPRETERS: Mapping[str, Interpreter] = {
     **dict.fromkeys(
         listed(
             "lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin guile racket sbcl clisp ghci "
-            "runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view emacs ed psql mysql sqlite3"
+            "runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view emacs ed psql mysql "
+            "sqlite3"
         ),
         _ANY,
     ),

@@ -1,0 +1,357 @@
+"""The boundary: one workspace, one policy, one audit; argv in, evidence out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from veil import wiring
+from veil.governed import evidence
+from veil.governed.approvals import EXPIRES, Answer, Approvals, Approver, Later, Question
+from veil.governed.approvers import later
+from veil.governed.audit import Audit
+from veil.governed.budgets import Account, Budget, Spent
+from veil.governed.calls import Bounds, Call, call_of, shown
+from veil.governed.denials import Denials
+from veil.governed.environment import PASSED, constrained, digest_of
+from veil.governed.errors import ApprovalRequired, Denied
+from veil.governed.executables import Executables, safe_path
+from veil.governed.gate import Gate, Passed
+from veil.governed.knowledge import judge_of
+from veil.governed.paths import Workspace
+from veil.governed.performing import Performance
+from veil.governed.policies import policy_of
+from veil.governed.result import GovernedResult
+from veil.host.orders import Orders
+from veil.model.errors import BadInput, Refused
+from veil.policy.deciding import Judged
+from veil.policy.labels import Clearances, DataFlow, Label
+from veil.policy.rules import Policy
+from veil.runner import Runner
+
+#: Options of ``veil.run`` that a boundary may be given, once and for all of its commands.
+OPTIONS = ("sandbox", "trace", "effects", "redact", "secrets", "no_store", "project", "contain", "scrub_env")
+
+
+class Boundary:
+    """Runs argv, and only argv, that a policy lets through. Safe to use from several threads.
+
+    It is no sandbox of the operating system: a program that was let through does what its user can (``sandbox=`` puts
+    one around it).
+
+    Args:
+        workspace: the folder that commands stay in.
+        policy: a ``Policy``, or the path of its file; ``None``: nothing is allowed without an approval.
+        bounds: times and sizes. budget: what may be used in all.
+        path: folders of the safe PATH; ``None`` takes those of the process's own that are absolute and lie outside the
+            workspace. passed: names of variables that go through. environment: variables that the host sets.
+        approver: asks somebody; by default nobody is asked and ``approve`` has to follow.
+        remember: an approver may ask to have its answer kept for requests that are the same.
+        data_flow: judges what may be given to which program; by default the clearances of the policy.
+        audit: its file, or an ``Audit``; ``None`` takes ``governed.jsonl`` beside the records of the project.
+        runner: what runs the commands (a recorder or a player of a recording will do).
+        options: of ``veil.run``, for every command: sandbox, trace, effects, redact, secrets, no_store, project,
+            contain (default: True), scrub_env.
+
+    Raises:
+        BadInput: an argument that cannot mean anything; a missing workspace is one.
+        Refused: code ``audit_unavailable``.
+    """
+
+    def __init__(
+        self,
+        workspace: str | os.PathLike[str],
+        policy: Policy | str | os.PathLike[str] | None = None,
+        *,
+        bounds: Bounds | None = None,
+        budget: Budget | None = None,
+        path: str | Sequence[str] | None = None,
+        passed: Sequence[str] = PASSED,
+        environment: Mapping[str, str] | None = None,
+        approver: Approver = later,
+        remember: bool = False,
+        data_flow: DataFlow | None = None,
+        audit: Audit | str | os.PathLike[str] | None = None,
+        runner: Runner | None = None,
+        **options: Any,
+    ) -> None:
+        for name in options:
+            if name not in OPTIONS:
+                raise BadInput(name, options[name], f"an option of a boundary: {', '.join(OPTIONS)}")
+        self.policy = policy_of(policy)
+        self.workspace = Workspace(workspace, self.policy.allowed_paths)
+        self.bounds = bounds or Bounds()
+        self._executables = Executables(safe_path(path, self.workspace.root), self.workspace.root)
+        self._environment = constrained(self._executables.path, passed, environment or {})
+        self._account = Account(budget or Budget())
+        self._approvals, self._denials = Approvals(), Denials()
+        self._approver, self._remember = approver, remember
+        flow = data_flow or Clearances(self.policy.clearances, self.policy.clearance)
+        self._environment_digest = digest_of(self._environment)
+        self._gate = Gate(
+            judge_of(self.policy),
+            self.workspace,
+            self._executables,
+            self._environment_digest,
+            flow,
+            self._account,
+            self._denials,
+        )
+        self._options = {"contain": True, **options}
+        self._runner = runner or Runner()
+        self._cwd = self.workspace.root
+        self._running: set[Orders] = set()
+        self._lock = threading.Lock()
+        self.audit = audit if isinstance(audit, Audit) else Audit(audit or self._own_audit())
+
+    def _own_audit(self) -> Path:
+        session = wiring.session(dict(os.environ), self._options.get("project"))
+        if session.folder is None:
+            raise Refused(
+                f"there is no place for the audit ({session.why}); name a file with audit=", code="audit_unavailable"
+            )
+        return session.folder / "governed.jsonl"
+
+    # -- the working directory
+
+    @property
+    def cwd(self) -> str:
+        """Where the next command runs: absolute, in the workspace."""
+        return self._cwd
+
+    def chdir(self, folder: str | os.PathLike[str]) -> str:
+        """Choose where the next commands run, relative to where they run now. Returns the absolute path.
+
+        Raises:
+            BadInput: no folder. Denied: it lies outside the workspace.
+        """
+        name = os.fsdecode(folder)
+        try:
+            real = self.workspace.folder(name, self._cwd)
+        except BadInput:
+            raise
+        except ValueError as error:
+            self.audit.append("chdir", {"folder": name, "decision": "deny", "effect": "none"})
+            raise Denied(f"{name!r} leads to {error}, outside the workspace", code="outside_workspace") from None
+        self.audit.append("chdir", {"folder": real, "decision": "allow", "effect": "none"})
+        self._cwd = real
+        return real
+
+    # -- running
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        max_stdout_chars: int | None = None,
+        max_stderr_chars: int | None = None,
+        labels: Sequence[Label] = (),
+    ) -> GovernedResult:
+        """Run one argv to its end, if it may.
+
+        Args:
+            argv: the words, exactly as the program is to get them. There is no shell.
+            timeout_s: seconds, within the bound. max_stdout_chars, max_stderr_chars: fewer characters than the bound.
+            labels: of objects of the host that the argv carries (never told by the agent itself).
+
+        Returns:
+            The result, also of a command that failed: look at ``returncode``.
+
+        Raises:
+            BadInput: an input that cannot mean anything.
+            Denied: it was refused; stop. ApprovalRequired: somebody has to approve it first.
+            EffectUnknown: it was started, and how it ended is not known well enough. Look before any retry.
+        """
+        passed = self._judged(argv, timeout_s, max_stdout_chars, max_stderr_chars, labels)
+        approval = self._approved(passed) if passed.judged.decision.answer == "ask" else None
+        return self._dispatch(passed, approval)
+
+    def decide(self, argv: Sequence[str]) -> Judged:
+        """What the policy says of an argv here, with its reasons. Runs nothing, asks nobody, leaves no evidence."""
+        call = call_of(argv, None, None, None, self.bounds)
+        return self._gate.decide(call.argv, self._cwd)
+
+    def _judged(
+        self, argv: Sequence[str], timeout: object, out: object, err: object, labels: Sequence[Label]
+    ) -> Passed:
+        request, cwd = "gov-" + os.urandom(6).hex(), self._cwd
+        note: dict[str, Any] = {"id": request, "argv": shown(argv), "cwd": cwd, "policy": self.policy.digest}
+        note["environment"] = self._environment_digest
+        try:
+            call = call_of(argv, timeout, out, err, self.bounds)
+            note.update(timeout=call.timeout, caps=[call.stdout_chars, call.stderr_chars])
+            passed = self._gate.judge_call(request, call, cwd, labels, note)
+        except (BadInput, Denied) as error:
+            error.facts["id"] = request
+            refused = {"decision": "deny", "code": error.code, "message": str(error), "effect": "none"}
+            self.audit.append("request", {**note, **refused})
+            raise
+        self.audit.append("request", note)
+        return passed
+
+    # -- approvals
+
+    def _question(self, passed: Passed) -> Question:
+        program, told = passed.program, passed.judged.told
+        return Question(
+            id=self._approvals.new_id(),
+            request=passed.id,
+            argv=passed.call.argv,
+            cwd=passed.cwd,
+            timeout=passed.call.timeout,
+            environment=self._environment_digest,
+            executable=program.path or "",
+            digest=program.digest or "",
+            reasons=tuple(dict.fromkeys(f"{reason.why} [{reason.rule}]" for reason in told)),
+            rules=passed.judged.decision.rules,
+            binding=passed.binding,
+        )
+
+    def _approved(self, passed: Passed) -> str:
+        """The binding under which an approval is to be taken."""
+        if self._approvals.has(passed.binding):
+            return passed.binding
+        question = self._question(passed)
+        self.audit.append("asked", {"id": passed.id, "approval": question.id, "binding": question.binding})
+        try:
+            said = self._approver(question)
+            answer = Answer(said) if isinstance(said, bool) else said
+            if not isinstance(answer, Answer):
+                raise TypeError(f"an approver answered {answer!r}")
+        except Later:
+            self._approvals.ask(question)
+            raise ApprovalRequired(
+                f"this needs an approval first ({'; '.join(question.reasons)}); ask for it, do not try another way",
+                id=passed.id,
+                approval=question.id,
+                effect="none",
+            ) from None
+        except Exception as error:  # an approver that fails has not approved
+            answer = Answer(False, by="error", reason=f"asking failed: {type(error).__name__}: {error}")
+        if answer.approved:
+            self._grant(question, answer)
+        else:
+            self._deny(question, answer, passed)
+        return passed.binding
+
+    def _grant(self, question: Question, answer: Answer) -> None:
+        keep = answer.remember and self._remember
+        self._approvals.give(question, answer, keep=keep)
+        facts = {"id": question.request, "approval": question.id, "by": answer.by, "expires": answer.expires}
+        self.audit.append("approved", {**facts, "binding": question.binding, "remember": keep})
+
+    def _deny(self, question: Question, answer: Answer, passed: Passed | None) -> None:
+        seen = self._gate.decide(question.argv, question.cwd).seen if passed is None else passed.judged.seen
+        self._denials.add(seen)
+        facts = {"id": question.request, "approval": question.id, "by": answer.by, "reason": answer.reason}
+        self.audit.append("denied", {**facts, "code": "denied_by_approver", "effect": "none"})
+        if passed is not None:
+            why = answer.reason or "it was not approved"
+            raise Denied(why, code="denied_by_approver", id=question.request, approval=question.id)
+
+    def pending(self) -> tuple[Question, ...]:
+        """Questions that nobody has answered, oldest first."""
+        return self._approvals.pending()
+
+    def approve(self, id: str, *, by: str = "", expires: float = EXPIRES) -> None:
+        """Approve one question: the very same request then runs once, within ``expires`` seconds.
+
+        Raises ``NotFound`` for a question that is not (or no longer) open.
+        """
+        self._grant(self._approvals.answered(id), Answer(True, by=by, expires=expires))
+
+    def deny(self, id: str, *, by: str = "", reason: str = "") -> None:
+        """Deny one question. The same program and sub-command are then denied in every wrapping."""
+        self._deny(self._approvals.answered(id), Answer(False, by=by, reason=reason), None)
+
+    # -- the dispatch
+
+    def _dispatch(self, passed: Passed, binding: str | None) -> GovernedResult:
+        approval = None
+        if binding is not None:
+            approval = self._approvals.take(binding)
+            if approval is None:
+                raise self._refused(passed, "its approval was used up or has expired", "approval_used")
+        why = self._account.begin()
+        if why is not None:
+            raise self._refused(passed, why, "budget_spent")
+        self.audit.append("dispatch", {"id": passed.id, "approval": approval, "effect": "unknown"})
+        orders = Orders()
+        with self._lock:
+            self._running.add(orders)
+        try:
+            return Performance(
+                passed,
+                replace_timeout(passed.call, self._account),
+                self._gate,
+                self._executables,
+                self._environment,
+                self._account,
+                self.audit,
+                self.bounds,
+                {**self._options, "cwd": passed.cwd},
+            ).run(self._runner, orders)
+        finally:
+            with self._lock:
+                self._running.discard(orders)
+            orders.close()
+
+    def _refused(self, passed: Passed, why: str, code: str) -> Denied:
+        error = Denied(why, code=code, id=passed.id)
+        self.audit.append("refused", {"id": passed.id, "code": code, "message": str(error), "effect": "none"})
+        return error
+
+    def cancel(self) -> int:
+        """End everything that runs here now; each of those calls raises ``EffectUnknown``. Returns how many."""
+        with self._lock:
+            running = list(self._running)
+        for orders in running:
+            orders.cancel()
+        return len(running)
+
+    # -- evidence
+
+    @property
+    def spent(self) -> Spent:
+        """What was used of the budget so far."""
+        return self._account.spent
+
+    def completion(self, id: str) -> dict[str, Any]:
+        """The completion evidence of a request. Raises ``NotFound``."""
+        return evidence.completion(self.audit.lines(), id)
+
+    def verified(self, id: str, found: str, *, by: str = "") -> None:
+        """Note that somebody has looked at what a request did, and what they found.
+
+        Raises ``NotFound``; ``BadInput`` when nothing was found out.
+        """
+        if not isinstance(found, str) or not found.strip():
+            raise BadInput("evidence", found, "what was looked at, and what was there")
+        self.completion(id)
+        self.audit.append("verified", {"id": id, "evidence": found, "by": by, "effect": "verified"})
+
+    def close(self) -> None:
+        """End what runs and let go of the workspace and the audit."""
+        self.cancel()
+        deadline = time.monotonic() + 30
+        while self._running and time.monotonic() < deadline:
+            time.sleep(0.005)
+        self.workspace.close()
+        self.audit.close()
+
+    def __enter__(self) -> Boundary:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def replace_timeout(call: Call, account: Account) -> Call:
+    """The call with the seconds that the budget leaves."""
+    return replace(call, timeout=account.left(call.timeout))

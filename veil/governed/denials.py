@@ -1,0 +1,55 @@
+"""A denial is final: the same program and sub-command are denied again, whatever they are wrapped in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veil.policy.judgements import is_transparent
+from veil.policy.launchers import Seen
+from veil.policy.names import skeleton
+from veil.policy.options import is_option
+
+
+@dataclass(frozen=True)
+class _Denied:
+    """What was denied. Attributes: names, digest: of the program. word: its sub-command, or first operand."""
+
+    names: frozenset[str]
+    digest: str | None
+    word: str | None
+
+    def is_this(self, seen: Seen) -> bool:
+        same = bool(self.names & seen.program.names) or (self.digest is not None and self.digest == seen.program.digest)
+        return same and (self.word is None or self.word in _operands(seen))
+
+
+def _operands(seen: Seen) -> list[str]:
+    words = [word for word in seen.argv[1:] if not is_option(word)]
+    return [skeleton(word.rstrip("/").rpartition("/")[2] or word) for word in words]
+
+
+class Denials:
+    """What was denied in one boundary. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._denied: list[_Denied] = []
+        self._lock = threading.Lock()
+
+    def add(self, seen: Sequence[Seen]) -> None:
+        """Nothing of this is to run any more. Launchers that only hand on are not meant; what they start is."""
+        denied = []
+        for one in seen:
+            if one.sure and not is_transparent(one):
+                operands = _operands(one)
+                names, digest = one.program.names, one.program.digest
+                denied.append(_Denied(names, digest, operands[0] if operands else None))
+        with self._lock:
+            self._denied += [one for one in denied if one not in self._denied]
+
+    def find(self, seen: Sequence[Seen]) -> str | None:
+        """The program of these that was denied before, or ``None``."""
+        with self._lock:
+            denied = tuple(self._denied)
+        return next((one.argv[0] for one in seen for entry in denied if entry.is_this(one)), None)

@@ -1,0 +1,159 @@
+"""Whether a request may run: everything that can refuse it, in the order of the reference, before anybody is asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from veil.governed.binding import binding
+from veil.governed.budgets import Account
+from veil.governed.calls import Call
+from veil.governed.denials import Denials
+from veil.governed.errors import Denied
+from veil.governed.executables import Executables
+from veil.governed.paths import Workspace
+from veil.host import git, repository
+from veil.policy.deciding import Judge, Judged
+from veil.policy.git_reads import READS, hardened
+from veil.policy.labels import DataFlow, Label, carried
+from veil.policy.programs import Program
+
+_CODES = {"builtin:git": "git_refused", "builtin:executable": "executable_refused"}
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A request that may run, or may be asked about.
+
+    Attributes:
+        id: of the request. cwd: absolute, without links. program: what runs. judged: the decision.
+        binding: what an approval has to be bound to. words: the argv that is really run.
+    """
+
+    id: str
+    call: Call
+    cwd: str
+    program: Program
+    judged: Judged
+    binding: str
+    words: tuple[str, ...]
+
+    @property
+    def is_read(self) -> bool:
+        """One of the git reads, which change nothing."""
+        return self.call.argv in READS
+
+
+class Gate:
+    """Judges requests. ``labels``: pairs of pattern and sensitivity of the policy."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        workspace: Workspace,
+        executables: Executables,
+        environment: str,
+        flow: DataFlow,
+        account: Account,
+        denials: Denials,
+    ) -> None:
+        self.judge = judge
+        self._workspace = workspace
+        self._executables = executables
+        self._environment = environment
+        self._flow = flow
+        self._account = account
+        self._denials = denials
+
+    def decide(self, argv: Sequence[str], cwd: str) -> Judged:
+        """The decision of the policy alone. ``cwd``: absolute, in the workspace."""
+        found: dict[str, Program] = {}
+
+        def lookup(word: str) -> Program:
+            program = found.get(word)
+            if program is None:
+                program = found[word] = self._executables.find(word, cwd)
+            return program
+
+        return self.judge.judge(argv, self._workspace.relative(cwd), lookup)
+
+    def unfit(self, argv: Sequence[str], cwd: str) -> tuple[str, str] | None:
+        """Why the workspace, the working directory or a path is refused: code and reason. Asked again at dispatch."""
+        gone = self._workspace.missing()
+        if gone is not None:
+            return "workspace_missing", f"the workspace is missing ({gone})"
+        try:
+            if self._workspace.folder(cwd, cwd) != cwd:
+                return "outside_workspace", f"the working directory {cwd} has become a link"
+        except ValueError as error:
+            return "outside_workspace", f"the working directory is {error}: {cwd} leads out of the workspace"
+        escape = self._workspace.escape(argv[1:], cwd)
+        if escape is not None:
+            return "outside_workspace", f"{escape.word!r} is refused: {escape.why}"
+        return None
+
+    def judge_call(self, id: str, call: Call, cwd: str, labels: Sequence[Label], note: dict[str, Any]) -> Passed:
+        """The request, judged; ``note`` is filled with what the audit is to know of it, also when this raises.
+
+        Raises:
+            Denied: with the code of whatever refused it.
+        """
+        unfit = self.unfit(call.argv, cwd)
+        if unfit is not None:
+            note.update(decision="deny", rules=[f"builtin:{unfit[0]}"])
+            raise Denied(unfit[1], code=unfit[0])
+        judged = self.decide(call.argv, cwd)
+        decision = judged.decision
+        program = judged.seen[0].program
+        note.update(
+            decision=decision.answer,
+            rules=list(decision.rules),
+            errors=list(decision.errors),
+            policy=decision.policy,
+            executable={"path": program.path, "real": program.real, "digest": program.digest},
+            reasons=[reason.to_dict() for reason in judged.told],
+        )
+        if decision.answer == "deny":
+            told = judged.told
+            code = next((_CODES[reason.rule] for reason in told if reason.rule in _CODES), "policy_denied")
+            why = "; ".join(dict.fromkeys(f"{reason.why} [{reason.rule}]" for reason in told))
+            raise Denied(why, code=code, rules=list(decision.rules))
+        self._others(judged, call, cwd, labels)
+        words = self._words(call, program)
+        identity = (program.path or "", program.digest or "", *(str(number) for number in program.inode or ()))
+        bound = binding(call.argv, cwd, call.timeout, self._environment, identity, decision.policy or "")
+        return Passed(id, call, cwd, program, judged, bound, words)
+
+    def _others(self, judged: Judged, call: Call, cwd: str, labels: Sequence[Label]) -> None:
+        again = self._denials.find(judged.seen)
+        if again is not None:
+            raise Denied(f"{again!r} was denied before, and is denied in every other wrapping", code="denied_before")
+        patterns = self.judge.policy.labels
+        paths = self._workspace.named(call.argv[1:], cwd) if patterns else []
+        try:
+            why = self._flow(judged.seen, (*labels, *carried(paths, patterns)))
+        except Exception as error:  # what cannot be judged is not allowed
+            why = f"judging the data flow failed: {type(error).__name__}: {error}"
+        if why is not None:
+            raise Denied(why, code="data_flow_denied")
+        spent = self._account.empty()
+        if spent is not None:
+            raise Denied(f"{spent}", code="budget_spent")
+
+    def _words(self, call: Call, program: Program) -> tuple[str, ...]:
+        """What is really run: the judged path, and for a git read everything that hardens it."""
+        assert program.path is not None
+        argv = call.argv
+        if argv in READS:
+            top = repository.find(self._workspace.root)
+            if top is None or top.root != self._workspace.root:
+                raise Denied("the workspace is not the top of a git work tree", code="git_refused")
+            if not self._workspace.inside(git_dir := os.path.realpath(top.git_dir)):
+                raise Denied(f"the repository lies in {git_dir}, outside the workspace", code="git_refused")
+            try:
+                argv = hardened(argv, git.filter_drivers(top))
+            except git.GitFailed as error:
+                raise Denied(f"git cannot be hardened here ({error})", code="git_refused") from error
+        return (program.path, *argv[1:])

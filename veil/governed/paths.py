@@ -1,0 +1,122 @@
+"""Whether the words of an argv stay in the workspace. Looked at when a request is judged, and again when it starts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veil.model.errors import BadInput
+from veil.policy.containment import Candidate, candidates, refused
+
+#: Files outside that tell nothing and keep nothing.
+_NOTHING = frozenset({"/dev/null"})
+
+
+@dataclass(frozen=True)
+class Escape:
+    """A word that leads out. Attributes: word: as it stands in the argv. why: in a few words."""
+
+    word: str
+    why: str
+
+
+class Workspace:
+    """The folder that commands are to stay in, held open, so that another one in its place is noticed.
+
+    Args:
+        root: an existing folder.
+        allowed: absolute paths outside that arguments may name.
+
+    Raises:
+        BadInput: ``root`` is missing, empty, or no folder. A boundary without one would contain nothing.
+    """
+
+    def __init__(self, root: object, allowed: Sequence[str] = ()) -> None:
+        try:
+            name = os.fsdecode(root)  # type: ignore[arg-type]  # the TypeError is the check
+        except TypeError:
+            raise BadInput("workspace", root, "a folder that exists") from None
+        if not name or "\0" in name or not os.path.isdir(name):
+            raise BadInput("workspace", root, "a folder that exists")
+        self.root = os.path.realpath(name)
+        if self.root == "/":
+            raise BadInput("workspace", root, "a folder below the root of the file system")
+        self._allowed = tuple(os.path.realpath(path) for path in allowed)
+        self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def missing(self) -> str | None:
+        """Why the workspace is not what it was when the boundary was made; ``None`` when it is."""
+        try:
+            there, held = os.stat(self.root), os.fstat(self._fd)
+        except OSError as error:
+            return error.strerror or "gone"
+        if (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino) or not held.st_nlink:
+            return "another folder is in its place"
+        return None
+
+    def inside(self, real: str) -> bool:
+        """Whether a path without links lies in the workspace."""
+        return real == self.root or real.startswith(self.root + "/")
+
+    def relative(self, real: str) -> str:
+        """A path inside, from the top of the workspace on; ``.`` for the top itself."""
+        return os.path.relpath(real, self.root)
+
+    def folder(self, given: str, cwd: str) -> str:
+        """The real path of a folder inside. Raises ``BadInput`` for what is none, ``ValueError`` for one outside."""
+        if not given or "\0" in given:
+            raise BadInput("cwd", given, "a folder in the workspace")
+        real = os.path.realpath(os.path.join(cwd, given))
+        if not self.inside(real):
+            raise ValueError(real)
+        if not os.path.isdir(real):
+            raise BadInput("cwd", given, "a folder that exists in the workspace")
+        return real
+
+    def escape(self, words: Sequence[str], cwd: str) -> Escape | None:
+        """The first word that leads out, and how; ``None`` when all stay inside."""
+        for word in words:
+            why = refused(word)
+            if why is not None:
+                return Escape(word, why)
+            for candidate in candidates(word):
+                out = self._leads_out(candidate, cwd)
+                if out is not None:
+                    return Escape(word, out)
+        return None
+
+    def named(self, words: Sequence[str], cwd: str) -> list[str]:
+        """Every existing path below the workspace that these words may name, relative to it."""
+        found: dict[str, None] = {}
+        for word in words:
+            for candidate in candidates(word):
+                path = os.path.join(cwd, candidate.text)
+                if os.path.lexists(path) and self.inside(real := os.path.realpath(path)):
+                    found[self.relative(real)] = None
+        return list(found)
+
+    def _leads_out(self, candidate: Candidate, cwd: str) -> str | None:
+        text = candidate.text
+        if candidate.unless is not None and not os.path.lexists(os.path.join(cwd, candidate.unless)):
+            return None
+        path = os.path.join(cwd, text)
+        if "/" not in text and text not in ("..", "."):
+            try:
+                if not stat.S_ISLNK(os.lstat(path).st_mode):
+                    return None
+            except (OSError, ValueError):
+                return None  # nothing of that name is here; a new file would be inside
+        if text in _NOTHING or (candidate.only_if_there and not os.path.lexists(path)):
+            return None
+        real = os.path.realpath(path)
+        if self.inside(real) or any(real == root or real.startswith(root + "/") for root in self._allowed):
+            return None
+        return f"{text!r} leads to {real}, outside the workspace"
