@@ -4,7 +4,7 @@ Its compiled code and its orders come through a descriptor, so that nothing is s
 and it uses only what is built into the interpreter: importing ``os`` and ``ctypes`` takes longer than all that it does.
 
 Three processes: the *outer* one, which was started, makes the namespaces and ends as the command ended; the *first* one
-of the new pid namespace, whose end is the end of everything in there; and the command. On the status descriptor they
+of the new pid namespace, which stays until nobody else is in there; and the command. On the status descriptor they
 write lines of JSON: ``child-pid`` at the beginning; ``broken`` with a text, or ``errno`` with the ``program``, when the
 command has not taken over (texts in hexadecimal).
 """
@@ -307,17 +307,22 @@ def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int
         posix._exit(125)
     keep_only(result, null)
     while True:
-        pid, code = posix.wait()
-        if pid == command:
-            posix.write(result, word(code, 4))
+        try:
+            pid, code = posix.wait()
+        except ChildProcessError:  # nobody is left
             posix._exit(0)
+        if pid == command:
+            # what it left running is not for this program to end
+            call("prctl", PR_SET_PDEATHSIG, 0, 0, 0, 0)
+            posix.write(result, word(code, 4))
 
 
 def outer(pid: int, result: int, null: int) -> None:
-    """Waits for the end of everything inside, then ends as the command did."""
+    """Waits for the end of the command, then ends as it did."""
     keep_only(result, null)
-    posix.waitpid(pid, 0)
     told = posix.read(result, 4)
+    if not told:  # killed, and all that was inside with it
+        posix.waitpid(pid, 0)
     code = int.from_bytes(told, sys.byteorder) if told else SIGKILL
     if not code & 0x7F:
         posix._exit(code >> 8)
