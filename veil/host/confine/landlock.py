@@ -42,6 +42,7 @@ _ALWAYS_OPEN = (
     "a process that gets away from its parents is not ended together with the command",
     "/dev/shm and System V shared memory are shared with the machine",
     "/tmp is the machine's: readable, not writable",
+    "core files are as large as the machine allows",
 )
 #: Open below a version of the interface.
 _OPEN_BELOW = (
