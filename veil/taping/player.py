@@ -17,7 +17,7 @@ from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
 from veil.host.contents import Contents
 from veil.kit import Kit
-from veil.model.command import Look
+from veil.model.command import Look, Sandbox
 from veil.model.errors import Refused
 from veil.model.outcome import Fact, Findings, Kind
 from veil.model.plan import Work
@@ -63,7 +63,11 @@ class Player(StageRunner):
     def _of_stage(self, asked: Asked) -> dict[str, Any]:
         # what was recorded is without secrets, so what is expected of it has to be
         expect = tuple((name, each_text(value, self._without_secrets)) for name, value in asked.request.expect)
-        return {**super()._of_stage(asked), "redact": False, "expect": expect}
+        own = {**super()._of_stage(asked), "redact": False, "expect": expect}
+        if any(isinstance(wish, Sandbox) for wish in asked.request.wishes):
+            # nothing is started: a machine that could not confine it can answer all the same
+            own["wishes"] = tuple(wish for wish in asked.request.wishes if not isinstance(wish, Sandbox))
+        return own
 
     def _session(self, project: Any) -> wiring.Session:
         """The first one is kept: nothing that is answered depends on the variables of this process."""
