@@ -257,6 +257,28 @@ class Result:
         return method
 
     @property
+    def sandboxed(self) -> bool:
+        """The command was confined; ``sandbox`` says by what and what that leaves open."""
+        return bool(self.record.observation.findings.notes.get("sandboxed", False))
+
+    @property
+    def sandbox(self) -> dict[str, Any] | None:
+        """``backend``, ``network``, ``gaps`` (what is not covered on this machine), as in the JSON view."""
+        found: dict[str, Any] | None = self.record.observation.findings.notes.get("sandbox")
+        return found
+
+    @property
+    def secrets_protected(self) -> int:
+        """Places with credentials that the command could not read."""
+        return int(self.record.observation.findings.notes.get("secrets_protected", 0))
+
+    @property
+    def limit(self) -> str | None:
+        """The limit of the sandbox (``max_cpu`` ...) that ended the command."""
+        found: str | None = self.record.observation.findings.notes.get("limit")
+        return found
+
+    @property
     def left_running(self) -> int:
         """Processes that were still there when the command itself had ended."""
         return self.record.observation.outcome.left_running

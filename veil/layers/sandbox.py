@@ -24,8 +24,9 @@ _TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 class SandboxLayer:
     """Grants ``Sandbox``, with the strongest backend that can do all of it, or refuses.
 
-    Notes that it leaves: ``sandboxed`` (``True``), ``sandbox`` (``backend``, ``gaps``: what is not covered here, and
-    ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how many places), and
+    Notes that it leaves: ``sandboxed`` (``True``), ``sandbox`` (``backend``, ``network``, ``unreadable``: how many
+    folders and files, ``gaps``: what is not covered here, and ``git_changed``: hooks and configuration that the command
+    changed), ``secrets_protected`` (how many places with credentials), and
     ``limit`` (the option whose limit ended the command).
 
     Args:
@@ -130,7 +131,10 @@ def _limit(wrapped: Wrapped, outcome: Outcome) -> str | None:
 
 
 def _notes(backend: str, gaps: tuple[str, ...], found: Drawn, wish: Sandbox) -> dict[str, Any]:
-    notes: dict[str, Any] = {"sandboxed": True, "sandbox": {"backend": backend, "gaps": list(gaps)}}
+    told: dict[str, Any] = {"backend": backend, "network": wish.network}
+    if unreadable := len(found.bounds.masked_folders) + len(found.bounds.masked_files):
+        told["unreadable"] = unreadable
+    notes: dict[str, Any] = {"sandboxed": True, "sandbox": {**told, "gaps": list(gaps)}}
     if wish.protect_secrets:
         notes["secrets_protected"] = found.secrets
     return notes

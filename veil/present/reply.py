@@ -7,7 +7,7 @@ from typing import Any
 
 from veil.model.outcome import Outcome, Stream
 from veil.model.record import Record
-from veil.present import trace
+from veil.present import confined, trace
 from veil.present.changes import fitting
 from veil.present.condense import View, condense
 from veil.present.text import safe_text
@@ -96,6 +96,10 @@ def _changes(record: Record) -> dict[str, Any]:
         data["effects"] = "off"  # else no word would mean that nothing changed
     data.update((key, value) for key, value in findings.notes.items() if key not in _QUIET_NOTES)
     data.update(trace.fields(findings.notes))
+    if "trace" in data.get("skipped", {}):  # said by ``trace_unavailable``
+        data["skipped"] = {name: reason for name, reason in data["skipped"].items() if name != "trace"}
+        if not data["skipped"]:
+            del data["skipped"]
     return data
 
 
@@ -140,6 +144,8 @@ def _streams(record: Record, full: bool) -> dict[str, Any]:
 def advice_for(record: Record) -> str | None:
     """At most one thing worth doing next."""
     outcome = record.observation.outcome
+    if (warned := confined.urgent(record)) is not None:
+        return warned
     if outcome.timed_out:
         return "it was ended at its time limit; give it a longer timeout, or start it in the background"
     if outcome.left_running and outcome.survivors == "none":
@@ -149,6 +155,8 @@ def advice_for(record: Record) -> str | None:
         return f"{what} left behind by the command {were} ended with it; start servers in the background instead"
     if outcome.survivors == "unknown":
         return "processes of this run may still be alive; look before you run it again"
+    if (granting := confined.advice(record)) is not None:
+        return granting
     if outcome.exit == 141 and outcome.ended == "exited":
         return "exit 141 is SIGPIPE: a reader such as head closed its pipe early, which is not a failure by itself"
     if outcome.ok and "preview_kept" in record.observation.findings.notes:

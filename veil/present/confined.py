@@ -1,0 +1,110 @@
+"""What to do about a run in a sandbox: told from what the layer found and from the words of a command that failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from veil.model.record import Record
+from veil.present.text import safe_text
+
+#: Lines of each stream that are read, from the end: that is where a command says why it gave up.
+_LINES = 200
+#: An absolute path in quotes, or bare up to a colon or a blank.
+_PATH = re.compile(r"""(?P<quote>['"`‘])(?P<quoted>/[^'"`’]+)['"`’]|(?<![\w/.])(?P<bare>/[^\s:,;)'"]+)""")
+_READ_ONLY = re.compile(r"read-only file ?system|EROFS|errno 30\b", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|EACCES|errno 13\b", re.IGNORECASE)
+_GONE = re.compile(r"no such file or directory|ENOENT|cannot stat|errno 2\b", re.IGNORECASE)
+_NETWORK = re.compile(
+    r"network is unreachable|no route to host|unknown host|getaddrinfo|failed to establish a new connection"
+    r"|(could ?n[o']t|unable to|failed to) resolve|temporary failure (in name )?resolution|temporary failure resolving"
+    r"|name or service not known|nodename nor servname|name resolution|cannot assign requested address"
+    r"|EAI_AGAIN|ENETUNREACH|ENOTFOUND"
+    r"|socket[^\n]{0,60}(operation not permitted|errno 1\])"
+    r"|(operation not permitted|EPERM)[^\n]{0,60}(socket|connect|bind)"
+    r"|connect[^\n]{0,80}(operation not permitted|EPERM)",
+    re.IGNORECASE,
+)
+#: Backends that deny by a rule, in the words of a missing permission.
+_BY_RULES = ("landlock", "seatbelt")
+#: A sandbox with mounts puts a folder of its own there.
+_PRIVATE = ("/tmp/", "/run/", "/var/run/")
+
+
+def urgent(record: Record) -> str | None:
+    """What has to be known whatever else there is to say."""
+    changed = _told(record).get("git_changed")
+    if not changed:
+        return None
+    shown = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+    return (
+        f"it changed {shown}, from which git runs programs: look at it before anybody uses git here; "
+        "protect_git=True in the sandbox keeps it as it is"
+    )
+
+
+def advice(record: Record) -> str | None:
+    """Which grant would help a command that failed because of its sandbox, as far as it can be told."""
+    limit = record.observation.findings.notes.get("limit")
+    if limit is not None:
+        return f"the sandbox's {limit} ended it; raise it when the command is meant to use that much"
+    told, outcome = _told(record), record.observation.outcome
+    if not told or outcome.ok:
+        return None
+    for line in _lines(record):
+        found = _grant(line, record, told)
+        if found is not None:
+            return found
+    return None
+
+
+def _told(record: Record) -> Mapping[str, Any]:
+    told = record.observation.findings.notes.get("sandbox")
+    return told if isinstance(told, Mapping) else {}
+
+
+def _lines(record: Record) -> Iterator[str]:
+    outcome = record.observation.outcome
+    if outcome.spawn_error is not None:
+        yield outcome.spawn_error
+    for stream in (outcome.stderr, outcome.stdout):
+        if not stream.binary:
+            yield from (line[:1000] for line in reversed(safe_text(stream).split("\n")[-_LINES:]))
+
+
+def _grant(line: str, record: Record, told: Mapping[str, Any]) -> str | None:
+    if told.get("network") is False and _NETWORK.search(line):
+        return "the sandbox has no network (network=False); network=True gives it, unix_sockets one socket by its path"
+    path = _path(line)
+    outside = path is not None and not f"{path}/".startswith(record.cwd.rstrip("/") + "/")
+    if _READ_ONLY.search(line):
+        if not outside:
+            return "the sandbox keeps a place read-only; name its folder in writable to let the command write there"
+        return f"the sandbox keeps {path} read-only; name its folder in writable to let the command write there"
+    if path is None or not outside:
+        return None
+    if _DENIED.search(line):
+        return _denied(path, told)
+    if path.startswith(_PRIVATE) and _GONE.search(line):
+        place = path.split("/")[1]
+        return f"the sandbox has a /{place} of its own; name the folder of {path} in writable to have it there"
+    return None
+
+
+def _denied(path: str, told: Mapping[str, Any]) -> str | None:
+    if told.get("unreadable"):
+        return f"{path} may be kept from the command; take it out of deny_read (or protect_secrets) if it is to be read"
+    if told.get("backend") in _BY_RULES:
+        return (
+            f"{path} is outside of what may be written to; name its folder in writable to let the command write there"
+        )
+    return None  # whoever confines by mounts says that they are read-only: the file's own mode denies this
+
+
+def _path(line: str) -> str | None:
+    """The last absolute path of a line: programs name themselves first."""
+    found = None
+    for match in _PATH.finditer(line):
+        found = match["quoted"] or match["bare"]
+    return found
