@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
 def bare(cwd: Path, options: dict[str, Any]) -> Callable[[], None]:
     """The hardened line by itself, with everything but a fresh temporary folder made beforehand."""
     wish = Sandbox(**options)
-    program = backend("bubblewrap")._program  # type: ignore[attr-defined]
+    program = backend("bubblewrap").program  # type: ignore[attr-defined]
     temp = tempfile.mkdtemp(prefix="veil-bench-temp-")
     with drawn(wish, str(cwd), os.environ, (os.environ["VEIL_STATE_DIR"],), ()) as found:
         words = mounts(found.bounds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import platform
 import shutil
@@ -15,15 +16,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from veil.host.confine.backends import BACKENDS
+from veil.host.confine.base import Backend, Bounds
 from veil.host.processes import LINUX
 
 _SECONDS = 20.0
-#: From the kernel's headers; the number is the same on every architecture.
-_LANDLOCK_CREATE_RULESET, _LANDLOCK_VERSION = 444, 1
 _FICLONE = 0x40049409
 _CLONE_NEWUSER = 0x10000000
-_BWRAP = "--ro-bind / / --dev /dev --proc /proc --unshare-user --unshare-pid --unshare-ipc --unshare-uts"
-_BWRAP += " --die-with-parent --new-session"
 
 
 @dataclass(frozen=True)
@@ -56,13 +55,7 @@ def probes(state: Path | None) -> Iterator[Probe]:
     yield _probe("git", lambda: _version("git", "--version"), "tells files changed in git work trees", "install git")
     if LINUX:
         yield from _linux()
-    else:
-        yield _probe(
-            "sandbox-exec",
-            lambda: _done("/usr/bin/sandbox-exec", "-p", "(version 1)(allow default)", "/usr/bin/true"),
-            "confines commands",
-            "it is part of macOS; a sandboxed parent process forbids it",
-        )
+    yield from _sandboxes()
     yield _probe("rsync", lambda: _version("rsync", "--version"), "copies trees where nothing clones", "install rsync")
     places = [("temporary folder", Path(tempfile.gettempdir()))]
     if state is not None:
@@ -90,16 +83,47 @@ def _linux() -> Iterator[Probe]:
         "allow them (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), "
         "or in a container: --security-opt seccomp=unconfined",
     )
-    install = "install bubblewrap, and allow user namespaces"
-    yield _probe("bubblewrap", lambda: _bubblewrap(), "confines commands", install)
-    yield _probe("bubblewrap without network", lambda: _bubblewrap("--unshare-net"), "confines the network", install)
-    yield _probe("Landlock", _landlock, "confines files where nothing stronger works", "Linux 5.13 with lsm=landlock")
     yield _probe(
         "strace",
         lambda: (_done("strace", "-f", "-o", "/dev/null", "true"), _version("strace", "--version"))[1],
         "traces what a command does",
         "install strace, and allow ptrace (in a container: --cap-add SYS_PTRACE)",
     )
+
+
+#: Backends of the sandbox by platform: what each is for, and how to get it.
+_ALLOW = "allow user namespaces (above)"
+_SANDBOXES = {
+    "bubblewrap": (
+        True,
+        "confines commands",
+        f"install bubblewrap or pip install 'pytest-veil[sandbox]', and {_ALLOW}",
+    ),
+    "namespaces": (True, "confines commands where there is no bubblewrap", _ALLOW),
+    "landlock": (True, "confines files where nothing stronger works", "Linux 6.2 with lsm=landlock"),
+    "seatbelt": (False, "confines commands", "it is part of macOS; a sandboxed parent process forbids it"),
+}
+
+
+def _sandboxes() -> Iterator[Probe]:
+    """Each backend as a run would find it: it confines a trial command, whose write outside has to be denied."""
+    for name, make in BACKENDS.items():
+        linux, use, remedy = _SANDBOXES.get(name, (LINUX, "confines commands", "see the documentation of this backend"))
+        if linux == LINUX:
+            backend = make()
+            yield _probe(name, functools.partial(_confines, backend), use, remedy)
+            without = Bounds("/", "/", network=False)
+            yield _probe(
+                f"{name} without network", functools.partial(_confines, backend, without), "no network", remedy
+            )
+
+
+def _confines(backend: Backend, bounds: Bounds | None = None) -> str:
+    reason = backend.unavailable() or (None if bounds is None else backend.lacks(bounds))
+    if reason is not None:
+        raise OSError(errno.EPERM, reason)
+    program = getattr(backend, "program", None)
+    return "a denied write was denied" if program is None else f"a denied write was denied by {program}"
 
 
 def _probe(name: str, attempt: Callable[[], str], use: str, remedy: str) -> Probe:
@@ -130,11 +154,6 @@ def _version(program: str, option: str) -> str:
     return _done(program, option)
 
 
-def _bubblewrap(*more: str) -> str:
-    _done("bwrap", *_BWRAP.split(), *more, "true")
-    return _version("bwrap", "--version")
-
-
 def _pidfd() -> str:
     if not hasattr(os, "pidfd_open"):
         raise OSError(errno.ENOSYS, "this Python was built without it")
@@ -150,15 +169,6 @@ def _user_namespaces() -> str:
         f"sys.exit(os.strerror(ctypes.get_errno()) if libc.unshare({_CLONE_NEWUSER}) else 0)"
     )
     return _done(sys.executable, "-I", "-S", "-c", program)
-
-
-def _landlock() -> str:
-    libc = ctypes.CDLL(None, use_errno=True)
-    abi = libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION))
-    if abi < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, "not in this kernel" if number == errno.ENOSYS else f"disabled ({os.strerror(number)})")
-    return f"ABI {abi}"
 
 
 def _standing(folder: Path) -> Path:

@@ -43,7 +43,8 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(self) -> None:
-        self._program: str | None = None
+        #: The program that confines; known once it has been tried.
+        self.program: str | None = None
         self._reasons: dict[bool, str | None] = {}
 
     def unavailable(self) -> str | None:
@@ -60,14 +61,14 @@ class Bubblewrap:
             return "bubblewrap is of Linux only"
         if (reason := seccomp.unavailable()) is not None:
             return reason
-        candidates = [self._program] if self._program is not None else programs()
+        candidates = [self.program] if self.program is not None else programs()
         if not candidates:
             return "bubblewrap is not installed (install it, or pip install 'pytest-veil[sandbox]')"
         reasons = []
         for program in candidates:
             reason = self._try(program, network)
             if reason is None:
-                self._program = program
+                self.program = program
                 return None
             reasons.append(f"{program}: {reason}")
         return "; ".join(reasons)
@@ -122,8 +123,8 @@ class Bubblewrap:
 
     @contextlib.contextmanager
     def confine(self, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
-        assert self._program is not None
-        with _Confinement(self._program, bounds) as held:
+        assert self.program is not None
+        with _Confinement(self.program, bounds) as held:
             yield Wrapped(
                 held.argv(argv),
                 pass_fds=held.pass_fds,
