@@ -12,14 +12,15 @@ from typing import Any
 
 from veil import wiring
 from veil.governed import evidence
-from veil.governed.approvals import EXPIRES, Answer, Approvals, Approver, Later, Question
+from veil.governed.approvals import EXPIRES, Answer, Approver, Question
 from veil.governed.approvers import later
 from veil.governed.audit import Audit
 from veil.governed.budgets import Account, Budget, Spent
-from veil.governed.calls import Bounds, Call, call_of, shown
+from veil.governed.calls import Bounds, call_of, shown
+from veil.governed.consent import Consent
 from veil.governed.denials import Denials
 from veil.governed.environment import PASSED, constrained, digest_of
-from veil.governed.errors import ApprovalRequired, Denied
+from veil.governed.errors import Denied
 from veil.governed.executables import Executables, safe_path
 from veil.governed.gate import Gate, Passed
 from veil.governed.knowledge import judge_of
@@ -89,25 +90,20 @@ class Boundary:
         self._executables = Executables(safe_path(path, self.workspace.root), self.workspace.root)
         self._environment = constrained(self._executables.path, passed, environment or {})
         self._account = Account(budget or Budget())
-        self._approvals, self._denials = Approvals(), Denials()
-        self._approver, self._remember = approver, remember
         flow = data_flow or Clearances(self.policy.clearances, self.policy.clearance)
-        self._environment_digest = digest_of(self._environment)
-        self._gate = Gate(
-            judge_of(self.policy),
-            self.workspace,
-            self._executables,
-            self._environment_digest,
-            flow,
-            self._account,
-            self._denials,
-        )
+        denials, hashed = Denials(), digest_of(self._environment)
+        self._environment_digest = hashed
+        judge = judge_of(self.policy)
+        self._gate = Gate(judge, self.workspace, self._executables, hashed, flow, self._account, denials)
         self._options = {"contain": True, **options}
         self._runner = runner or Runner()
         self._cwd = self.workspace.root
         self._running: set[Orders] = set()
         self._lock = threading.Lock()
         self.audit = audit if isinstance(audit, Audit) else Audit(audit or self._own_audit())
+        self._consent = Consent(
+            approver, self.audit, denials, hashed, remember, lambda *at: self._gate.decide(*at).seen
+        )
 
     def _own_audit(self) -> Path:
         session = wiring.session(dict(os.environ), self._options.get("project"))
@@ -169,8 +165,10 @@ class Boundary:
             EffectUnknown: it was started, and how it ended is not known well enough. Look before any retry.
         """
         passed = self._judged(argv, timeout_s, max_stdout_chars, max_stderr_chars, labels)
-        approval = self._approved(passed) if passed.judged.decision.answer == "ask" else None
-        return self._dispatch(passed, approval)
+        asked = passed.judged.decision.answer == "ask"
+        if asked:
+            self._consent.obtain(passed)
+        return self._dispatch(passed, asked)
 
     def decide(self, argv: Sequence[str]) -> Judged:
         """What the policy says of an argv here, with its reasons. Runs nothing, asks nobody, leaves no evidence."""
@@ -197,85 +195,27 @@ class Boundary:
 
     # -- approvals
 
-    def _question(self, passed: Passed) -> Question:
-        program, told = passed.program, passed.judged.told
-        return Question(
-            id=self._approvals.new_id(),
-            request=passed.id,
-            argv=passed.call.argv,
-            cwd=passed.cwd,
-            timeout=passed.call.timeout,
-            environment=self._environment_digest,
-            executable=program.path or "",
-            digest=program.digest or "",
-            reasons=tuple(dict.fromkeys(f"{reason.why} [{reason.rule}]" for reason in told)),
-            rules=passed.judged.decision.rules,
-            binding=passed.binding,
-        )
-
-    def _approved(self, passed: Passed) -> str:
-        """The binding under which an approval is to be taken."""
-        if self._approvals.has(passed.binding):
-            return passed.binding
-        question = self._question(passed)
-        self.audit.append("asked", {"id": passed.id, "approval": question.id, "binding": question.binding})
-        try:
-            said = self._approver(question)
-            answer = Answer(said) if isinstance(said, bool) else said
-            if not isinstance(answer, Answer):
-                raise TypeError(f"an approver answered {answer!r}")
-        except Later:
-            self._approvals.ask(question)
-            raise ApprovalRequired(
-                f"this needs an approval first ({'; '.join(question.reasons)}); ask for it, do not try another way",
-                id=passed.id,
-                approval=question.id,
-                effect="none",
-            ) from None
-        except Exception as error:  # an approver that fails has not approved
-            answer = Answer(False, by="error", reason=f"asking failed: {type(error).__name__}: {error}")
-        if answer.approved:
-            self._grant(question, answer)
-        else:
-            self._deny(question, answer, passed)
-        return passed.binding
-
-    def _grant(self, question: Question, answer: Answer) -> None:
-        keep = answer.remember and self._remember
-        self._approvals.give(question, answer, keep=keep)
-        facts = {"id": question.request, "approval": question.id, "by": answer.by, "expires": answer.expires}
-        self.audit.append("approved", {**facts, "binding": question.binding, "remember": keep})
-
-    def _deny(self, question: Question, answer: Answer, passed: Passed | None) -> None:
-        seen = self._gate.decide(question.argv, question.cwd).seen if passed is None else passed.judged.seen
-        self._denials.add(seen)
-        facts = {"id": question.request, "approval": question.id, "by": answer.by, "reason": answer.reason}
-        self.audit.append("denied", {**facts, "code": "denied_by_approver", "effect": "none"})
-        if passed is not None:
-            why = answer.reason or "it was not approved"
-            raise Denied(why, code="denied_by_approver", id=question.request, approval=question.id)
-
     def pending(self) -> tuple[Question, ...]:
         """Questions that nobody has answered, oldest first."""
-        return self._approvals.pending()
+        return self._consent.pending()
 
     def approve(self, id: str, *, by: str = "", expires: float = EXPIRES) -> None:
         """Approve one question: the very same request then runs once, within ``expires`` seconds.
 
         Raises ``NotFound`` for a question that is not (or no longer) open.
         """
-        self._grant(self._approvals.answered(id), Answer(True, by=by, expires=expires))
+        self._consent.approve(id, Answer(True, by=by, expires=expires))
 
     def deny(self, id: str, *, by: str = "", reason: str = "") -> None:
         """Deny one question. The same program and sub-command are then denied in every wrapping."""
-        self._deny(self._approvals.answered(id), Answer(False, by=by, reason=reason), None)
+        self._consent.deny(id, Answer(False, by=by, reason=reason))
 
     # -- the dispatch
 
-    def _dispatch(self, passed: Passed, binding: str | None) -> GovernedResult:
+    def _dispatch(self, passed: Passed, asked: bool) -> GovernedResult:
         approval = None
-        if binding is not None:
-            approval = self._approvals.take(binding)
+        if asked:
+            approval = self._consent.take(passed.binding)
             if approval is None:
                 raise self._refused(passed, "its approval was used up or has expired", "approval_used")
         why = self._account.begin()
@@ -288,7 +228,7 @@ class Boundary:
         try:
             return Performance(
                 passed,
-                replace_timeout(passed.call, self._account),
+                replace(passed.call, timeout=self._account.left(passed.call.timeout)),
                 self._gate,
                 self._executables,
                 self._environment,
@@ -350,8 +290,3 @@ class Boundary:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def replace_timeout(call: Call, account: Account) -> Call:
-    """The call with the seconds that the budget leaves."""
-    return replace(call, timeout=account.left(call.timeout))

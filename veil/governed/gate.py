@@ -18,6 +18,7 @@ from veil.host import git, repository
 from veil.policy.deciding import Judge, Judged
 from veil.policy.git_reads import READS, hardened
 from veil.policy.labels import DataFlow, Label, carried
+from veil.policy.launchers import Seen
 from veil.policy.programs import Program
 
 _CODES = {"builtin:git": "git_refused", "builtin:executable": "executable_refused"}
@@ -78,6 +79,10 @@ class Gate:
             return program
 
         return self.judge.judge(argv, self._workspace.relative(cwd), lookup)
+
+    def see(self, argv: Sequence[str], cwd: str) -> tuple[Seen, ...]:
+        """The programs that an argv may start."""
+        return self.decide(argv, cwd).seen
 
     def unfit(self, argv: Sequence[str], cwd: str) -> tuple[str, str] | None:
         """Why the workspace, the working directory or a path is refused: code and reason. Asked again at dispatch."""
