@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from veil.host import processes
+from veil.host import children, processes
 from veil.host.processes import TAG_VARIABLE
 
 #: Name of the variable that marks the tracer of a run (value: the tag of the run).
@@ -54,7 +54,7 @@ class Log:
         self.path = os.path.join(self._folder, "log")
         self._ended = threading.Event()
         self._stop = False
-        self._failed: BaseException | None = None
+        self._failed: Exception | None = None
         self._bytes = 0
         self._fd = -1
         try:
@@ -71,8 +71,6 @@ class Log:
     def _read(self) -> None:
         try:
             self._pump()
-        except BaseException as error:  # raised again by ``wait``
-            self._failed = error
         finally:
             self._ended.set()
 
@@ -98,7 +96,11 @@ class Log:
                 return got
             got = True
             self._bytes += len(data)
-            self._feed(data)
+            if self._failed is None:
+                try:
+                    self._feed(data)
+                except Exception as error:  # raised again by ``wait``; a log that nobody reads would stop the command
+                    self._failed = error
 
     @property
     def begun(self) -> bool:
@@ -207,6 +209,8 @@ def end(tag: str) -> None:
 
 def collect() -> None:
     """In a process that adopts the orphans of its runs: let go of tracers that have ended."""
+    if not children.PlainChild.adopting:
+        return
     for process in processes.everyone().values():
         if process.parent == os.getpid() and process.zombie and processes.program(process.pid) == "strace":
             with contextlib.suppress(ChildProcessError):

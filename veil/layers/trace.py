@@ -42,11 +42,15 @@ class TraceLayer:
 
         marks = launch.touched if launch.touched is not None else Touched()
         why = attempt.hindered(launch)
+        if why is None:
+            try:
+                tracing = attempt.Attempt(launch, plan, marks, self.most_bytes)
+            except OSError as error:
+                why = f"there is no place for its log: {error.strerror}"
         if why is not None:
             marks.complete = False
             yield launch
             return Findings(notes={"trace": {"unavailable": why}})
-        tracing = attempt.Attempt(launch, plan, marks, self.most_bytes)
         try:
             outcome = yield tracing.launch()
             return Findings(notes={"trace": tracing.finish(outcome)})

@@ -13,13 +13,16 @@ from veil.layers.tracing.lines import Became, Call, End, Item, Lines
 from veil.model.plan import Touched
 
 _FORKS = frozenset({b"fork", b"vfork", b"clone", b"clone3"})
-#: An ``openat`` with nothing unusual in it.
-_SIMPLE = re.compile(
-    rb'(AT_FDCWD|\d+)<(/[^<>\\]*)>, "([^"\\]+)", ([A-Z_|]+)(?:, 0[0-7]*)?\) *= (?:-1 (E\w+) .*|(\d+)<(/[^<>\\]*)>)',
+#: A line of an ``openat`` with nothing unusual in it, which most lines are.
+_USUAL = re.compile(
+    rb'(\d+) +openat\((AT_FDCWD|\d+)<(/[^<>\\]*)>, "([^"\\]+)", ([A-Z_|]+)(?:, 0[0-7]*)?\) *= '
+    rb"(?:-1 E\w+ .*|\d+<(/[^<>\\]*)>)",
     re.DOTALL,
 )
 #: Calls kept of a process whose parent is not known yet; more make it one of unknown origin.
 _MOST_HELD = 512
+#: Openings remembered, so that the same one is dealt with once.
+_MOST_OPENED = 50_000
 
 
 class Follower:
@@ -58,12 +61,13 @@ class Follower:
         self._forking: dict[int, bytes] = {}
         self._guessed: set[int] = set()
         self._seen_one = False
+        self._opened: set[tuple[bytes, bytes]] = set()
 
     # -- the log
 
     def feed(self, data: bytes) -> None:
         """The next piece of it."""
-        for item in self._lines.feed(data):
+        for item in self._lines.feed(data, self._usual):
             self._take(item)
 
     def finish(self) -> bool:
@@ -82,6 +86,24 @@ class Follower:
         """Something the log cannot tell all of."""
         self.account.gap(why)
         self.marks.complete = False
+
+    def _usual(self, line: bytes) -> bool:
+        """Deal with a line of the most frequent kind; ``False``: it is not of it."""
+        found = _USUAL.fullmatch(line)
+        process = None if found is None else self._processes.get(int(found[1]))
+        if found is None or process is None:
+            return False
+        number, at, folder, name, flags, real = found.groups()
+        self._alive.add(int(number))
+        if at == b"AT_FDCWD":
+            process.folder.path = folder
+        if real is not None and process.own and (real, flags) not in self._opened:
+            if len(self._opened) >= _MOST_OPENED:
+                self._opened.clear()
+            self._opened.add((real, flags))
+            path = name if name.startswith(b"/") else folder.rstrip(b"/") + b"/" + name
+            opened(self, path, flags, values.Result(0, None, values.Descriptor(None, real)))
+        return True
 
     def _take(self, item: Item) -> None:
         if isinstance(item, End):
@@ -155,8 +177,6 @@ class Follower:
                 self._forked(process, call)
         elif call.begun:
             return
-        elif call.name == b"openat" and (simple := _SIMPLE.fullmatch(call.text)) is not None:
-            self._opened(process, *simple.groups())
         else:
             arguments, behind = values.split(call.text)
             returned = values.result(behind)
@@ -168,25 +188,6 @@ class Follower:
                 handler = HANDLERS.get(call.name)
                 if handler is not None:
                     handler(self, process, arguments, returned)
-
-    def _opened(
-        self,
-        process: Process,
-        at: bytes,
-        folder: bytes,
-        name: bytes,
-        flags: bytes,
-        error: bytes | None,
-        fd: bytes | None,
-        real: bytes | None,
-    ) -> None:
-        """The most frequent call, as it usually looks."""
-        if at == b"AT_FDCWD":
-            process.folder.path = folder
-        if error is None and process.own:
-            path = name if name.startswith(b"/") else folder.rstrip(b"/") + b"/" + name
-            held = values.Descriptor(None, real)
-            opened(self, path, flags, values.Result(0, None, held))
 
     def _executed(self, process: Process, name: bytes, arguments: list[bytes], returned: values.Result) -> None:
         first = not self.started and self.first_error is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 #: A line longer than this is no line of strace's (a path has 4,096 bytes, each four characters at most).
@@ -57,13 +57,18 @@ class Lines:
         #: Something that is no line of strace's came by.
         self.strange = False
 
-    def feed(self, data: bytes) -> Iterator[Item]:
-        """Every item that is whole now. A call that is interrupted comes twice: once as ``begun``."""
+    def feed(self, data: bytes, usual: Callable[[bytes], bool] = lambda line: False) -> Iterator[Item]:
+        """Every item that is whole now. A call that is interrupted comes twice: once as ``begun``.
+
+        Args:
+            usual: asked of each line first; ``True``: it has been dealt with.
+        """
         *whole, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE:
             self._rest, self.strange = b"", True
         for line in whole:
-            yield from self._item(line)
+            if not usual(line):
+                yield from self._item(line)
 
     def finish(self) -> Iterator[Call]:
         """Calls that never returned, and a last line without its end."""
