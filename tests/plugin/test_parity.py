@@ -187,3 +187,33 @@ def test_off_mode_sees_the_callers_world_and_what_the_test_does_to_it(
         """,
     )
     suite.run().assert_outcomes(passed=1)
+
+
+@NEEDS_BASH
+def test_a_secret_is_hidden_from_the_test_already_when_it_is_recorded(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no recording may hold cannot be asserted on in a replay, so that recording says it at once."""
+    monkeypatch.setenv("SERVICE_TOKEN", "s3cr3t-value-of-a-test")
+    suite.write(
+        "test_it.py",
+        """
+        def test_shown(veil_run):
+            result = veil_run("echo token s3cr3t-value-of-a-test")
+            assert result.stdout == "token s3cr3t-value-of-a-test\\n"
+
+        def test_hidden(veil_run, expect):
+            expected = {"stdout_contains": "token s3cr3t-value-of-a-test"}  # hidden on both sides
+            result = veil_run("echo token s3cr3t-value-of-a-test > s3cr3t-value-of-a-test; cat s3*", expect=expected)
+            assert result.assert_ok
+            assert result.stdout == "token [redacted]\\n"
+            expect(result).created("[redacted]")
+        """,
+    )
+    suite.run("--veil-mode=live").assert_outcomes(passed=1, failed=1)  # nothing is written, nothing is hidden
+    recording = suite.run("--veil-mode=record")
+    recording.assert_outcomes(passed=1, failed=1)
+    recording.stdout.fnmatch_lines(["*token [[]redacted[]]*"])
+    for mode in ("replay", "refresh", "verify"):
+        suite.run(f"--veil-mode={mode}", "-k", "hidden").assert_outcomes(passed=1, deselected=1)
+    assert b"s3cr3t" not in b"".join(suite.cassettes().values())

@@ -14,13 +14,13 @@ from typing import Any
 from veil import pipeline, wiring
 from veil.background import Handle
 from veil.cassettes.matching import Key, key_from
-from veil.cassettes.recording import StepFacts, step_of
+from veil.cassettes.recording import StepFacts, each_text, observation_of, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
 from veil.kit import Kit
 from veil.model.command import Carry, Request
 from veil.model.errors import BadInput, Refused
-from veil.model.outcome import Fact
+from veil.model.outcome import Fact, Outcome
 from veil.model.record import Record
 from veil.model.variation import varied
 from veil.runner import Asked, Runner
@@ -154,10 +154,26 @@ class Recorder(StageRunner):
             if isinstance(error, Refused):
                 self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
-        self._keep(place, record, asked.request, hidden, hashes.wholes())
-        return record
+        step = self._keep(place, record, asked.request, hidden, hashes.wholes())
+        return self._as_replayed(record, step, asked, hidden)
 
-    def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Mapping[str, str]) -> None:
+    def _as_replayed(self, record: Record, step: Step, asked: Asked, hidden: Scrubbed) -> Record:
+        """What a replay will show, so that a test that asserts on what is hidden fails now and not only then."""
+        seen, shown = record.observation, observation_of(step, hidden)
+        was = (*seen.earlier, seen.outcome)
+        outcomes = tuple(map(_without, was, (*shown.earlier, shown.outcome)))
+        findings, changes = seen.findings, shown.findings.changes
+        if set(findings.changes or ()) != set(changes or ()):
+            findings = replace(findings, changes=changes)
+        if findings is seen.findings and outcomes == was:
+            return record
+        seen = replace(seen, earlier=outcomes[:-1], outcome=outcomes[-1], findings=findings)
+        secretless = Scrubbed((), hidden.secrets).hide_text
+        expect = tuple((name, each_text(value, secretless)) for name, value in asked.request.expect)
+        verdict = pipeline.judge(asked.kit, replace(asked.request, expect=expect), seen)
+        return replace(record, observation=seen, verdict=verdict)
+
+    def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Mapping[str, str]) -> Step:
         changes, quiet = self._ledger.end(place, record.observation.findings.changes)
         step = step_of(
             record,
@@ -174,9 +190,10 @@ class Recorder(StageRunner):
         with self._lock:
             self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
             self._places[record.id, record.started] = place
+        return step
 
-    def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
-        place, asked, hidden = self._enter(self.ask(command, options, background=True))
+    def started(self, asked: Asked) -> Handle:
+        place, asked, hidden = self._enter(asked)
         try:
             handle = self.begin(asked)
         except BaseException as error:
@@ -220,6 +237,13 @@ class Recorder(StageRunner):
         """When each step ran and how long it took."""
         with self._lock:
             return tuple(facts for facts in self._facts if facts is not None)
+
+
+def _without(seen: Outcome, shown: Outcome) -> Outcome:
+    """``seen`` with the texts of ``shown``; itself when they are the same."""
+    if (seen.stdout, seen.stderr, seen.spawn_error) == (shown.stdout, shown.stderr, shown.spawn_error):
+        return seen
+    return replace(seen, stdout=shown.stdout, stderr=shown.stderr, spawn_error=shown.spawn_error)
 
 
 class _Hashes:
