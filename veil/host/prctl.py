@@ -68,19 +68,15 @@ def filter_calls(program: bytes) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability of this thread, for good, and for what it starts. Raises ``OSError``.
+    """Give up every capability of this thread, and for what it starts. Raises ``OSError``.
 
-    Without no_new_privs as well, root would get those of the bounding set back with the next program.
+    With ``no_new_privileges`` as well it is for good: no program then gains what this thread does not have. So the
+    bounding set, which would take a call for each capability, is left as it is.
     """
-    pr_capbset_drop, pr_cap_ambient, pr_cap_ambient_clear_all = 24, 47, 4
-    library = libc()
-    for capability in range(64):
-        # stops at the first that the kernel does not know, and at once for those who may not
-        if library.prctl(pr_capbset_drop, capability, 0, 0, 0) != 0:
-            break
-    library.prctl(pr_cap_ambient, pr_cap_ambient_clear_all, 0, 0, 0)  # kernels before 4.3 have none
+    pr_cap_ambient, pr_cap_ambient_clear_all = 47, 4
+    libc().prctl(pr_cap_ambient, pr_cap_ambient_clear_all, 0, 0, 0)  # kernels before 4.3 have none
     version_3, nothing = 0x20080522, bytes(24)
-    if library.capset(struct.pack("=Ii", version_3, 0), nothing) != 0:
+    if libc().capset(struct.pack("=Ii", version_3, 0), nothing) != 0:
         raise error("capset")
 
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import select
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -95,22 +97,21 @@ class Landlock:
         program = seccomp.filter_program(
             network=bounds.network, sockets=bool(bounds.sockets), unix_needs_grant=True
         )  # with the network on as well: a daemon behind a socket (D-Bus, Docker) would write in the command's stead
-        with contextlib.ExitStack() as stack:
+        try:
+            rules = _RULES.of(bounds)
+        except OSError as error:
+            raise broken(str(error.strerror)) from error
+
+        def restrict() -> None:
             try:
-                rules = stack.enter_context(_rules(bounds))
+                prctl.drop_capabilities()
+                prctl.no_new_privileges()
+                rules.restrict_thread()
+                prctl.filter_calls(program)
             except OSError as error:
                 raise broken(str(error.strerror)) from error
 
-            def restrict() -> None:
-                try:
-                    prctl.drop_capabilities()
-                    prctl.no_new_privileges()
-                    rules.restrict_thread()
-                    prctl.filter_calls(program)
-                except OSError as error:
-                    raise broken(str(error.strerror)) from error
-
-            yield Wrapped(argv, restrict=restrict)
+        yield Wrapped(argv, restrict=restrict)
 
 
 def _hidden(bounds: Bounds) -> tuple[str, ...]:
@@ -121,32 +122,100 @@ def _writable(bounds: Bounds) -> tuple[str, ...]:
     return (bounds.cwd, bounds.temp, *bounds.writable, _SHARED_MEMORY)
 
 
-def _rules(bounds: Bounds) -> Ruleset:
+def _above(hidden: Iterable[str]) -> set[str]:
+    """Folders whose contents have to be named one by one for these to be left out."""
+    found = {"/", "/dev"}
+    for path in hidden:
+        while path not in ("/", ""):
+            path = os.path.dirname(path)
+            found.add(path)
+    return found
+
+
+class _Rules:
+    """The rules for bounds, and those of the last runs: looking at every neighbour costs as much as starting a program.
+
+    Rules hold files, not names. They are right as long as the same folders stand at the same paths, nothing was
+    mounted, and nothing came or went beside what is hidden, which the times of the folders above tell, once they are
+    not of this very moment.
+    """
+
+    _KEPT, _SETTLED = 8, 50_000_000  # nanoseconds; the clock of a file system may stand still for ten milliseconds
+
+    def __init__(self) -> None:
+        self._kept: dict[Bounds, tuple[object, Ruleset]] = {}
+        self._mounts = -1
+
+    def of(self, bounds: Bounds) -> Ruleset:
+        """Raises ``OSError``."""
+        if self._mounted():
+            self._kept.clear()
+        stamp, youngest = _stamp(bounds)
+        known = self._kept.get(bounds)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        before = time.time_ns()
+        rules = _made(bounds)
+        if before - youngest > self._SETTLED:
+            if len(self._kept) >= self._KEPT:
+                self._kept.clear()
+            self._kept[bounds] = (stamp, rules)
+        return rules
+
+    def _mounted(self) -> bool:
+        """Whether anything was mounted or unmounted since this was last asked; the kernel tells once."""
+        if self._mounts < 0:
+            self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+        poll = select.poll()
+        poll.register(self._mounts, select.POLLPRI)
+        return bool(poll.poll(0))
+
+
+_RULES = _Rules()
+
+
+def _stamp(bounds: Bounds) -> tuple[object, int]:
+    """What stands at the paths that rules are made for, and when something last came or went beside them (ns)."""
+    seen: list[tuple[int, ...] | None] = []
+    youngest = 0
+    for path in (*_writable(bounds), *bounds.readable):
+        try:
+            found = os.stat(path)
+            seen.append((found.st_dev, found.st_ino))
+        except OSError:
+            seen.append(None)
+    hidden = _hidden(bounds)
+    for path in sorted(_above(hidden)) if hidden else ():
+        try:
+            found = os.stat(path)
+        except OSError:
+            seen.append(None)
+            continue
+        seen.append((found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns))
+        youngest = max(youngest, found.st_mtime_ns, found.st_ctime_ns)
+    return tuple(seen), youngest
+
+
+def _made(bounds: Bounds) -> Ruleset:
     abi = version()
     write, hidden = write_rights(abi), _hidden(bounds)
     rules = Ruleset(write | (READ if hidden else 0), network=bounds.network, abi=abi)
-    try:
-        for path in (*_writable(bounds), *_DEVICES):
-            rules.allow(path, write | READ)
-        for path in bounds.readable:
-            rules.allow(path, READ_FILE)
-        if hidden:
-            # hierarchical, so names can be listed everywhere; without it no folder above a masked one could be
-            rules.allow("/", READ_DIR)
-            for path in _neighbours(hidden):
-                rules.allow(path, READ)
-    except BaseException:
-        rules.__exit__(None, None, None)
-        raise
+    for path in (*_writable(bounds), *_DEVICES):
+        rules.allow(path, write | READ)
+    for path in bounds.readable:
+        rules.allow(path, READ_FILE)
+    if hidden:
+        # hierarchical, so names can be listed everywhere; without it no folder above a masked one could be
+        rules.allow("/", READ_DIR)
+        for path in _neighbours(hidden):
+            rules.allow(path, READ)
     return rules
 
 
 def _neighbours(hidden: Iterable[str]) -> Iterator[str]:
     """Everything that is neither masked nor above something masked, named as high up as it goes."""
     masked = set(hidden)
-    above = {"/", "/dev"}
-    for path in masked:
-        above.update(os.fspath(folder) for folder in Path(path).parents)
+    above = _above(masked)
     for folder in above - masked:
         try:
             entries = os.scandir(folder)

@@ -6,7 +6,6 @@ import ctypes
 import os
 import stat
 import struct
-from types import TracebackType
 
 from veil.host import prctl
 
@@ -37,7 +36,7 @@ def write_rights(abi: int) -> int:
 
 
 class Ruleset:
-    """What is restricted, and where it is allowed nevertheless. A descriptor of its own; a context manager.
+    """What is restricted, and where it is allowed nevertheless. Several threads may take them on.
 
     Args:
         rights: of the file system, denied everywhere but beneath the paths of ``allow``.
@@ -88,8 +87,6 @@ class Ruleset:
         if prctl.libc().syscall(_RESTRICT_SELF, self._fd, ctypes.c_uint32(0)) != 0:
             raise prctl.error("landlock_restrict_self")
 
-    def __enter__(self) -> Ruleset:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        os.close(self._fd)
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
