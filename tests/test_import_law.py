@@ -26,7 +26,7 @@ FLOORS = {
     **dict.fromkeys(("kit", "pipeline", "cleaning", "jobs"), 3),
     **dict.fromkeys(("settings", "hookspecs", "builtin", "wiring", "asking"), 4),
     **dict.fromkeys(("__init__", "api", "result", "details", "background", "elsewhere", "by_id"), 5),
-    **dict.fromkeys(("precheck", "promoting", "rewinding"), 5),
+    **dict.fromkeys(("precheck", "promoting", "rewinding", "caution"), 5),
     **dict.fromkeys(("__main__", "runner", "stateful", "taping", "waiting"), 5),
     **dict.fromkeys(("cli", "tools", "serving", "testing", "doctor", "governed"), 5),
 }

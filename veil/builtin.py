@@ -31,6 +31,7 @@ from veil.layers.scrub_env import ScrubEnvLayer
 from veil.layers.session.layer import SessionLayer
 from veil.layers.trace import TraceLayer
 from veil.model.command import Carry, Effects, Look, Preview, Request, Sandbox, ScrubEnv, Trace
+from veil.model.errors import Refused
 from veil.secrets.names import is_secret_value
 from veil.settings import Settings
 from veil.store.where import trespass
@@ -71,7 +72,10 @@ def _harmless(request: Request) -> bool:
         return False  # an alias, a function or a PATH of the session can stand behind any word
     if command.env or (command.text is not None and os.path.basename(command.argv[0]) not in _SHELLS):
         return False  # a variable can make a harmless program run another; another shell reads another language
-    return assess(command.argv if command.text is None else command.text).category == READ
+    try:
+        return assess(command.argv if command.text is None else command.text).category == READ
+    except Refused:  # no parser here: a run does not need one
+        return False
 
 
 def kept_previews(settings: Settings, state: Path) -> Previews:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from veil import caution
 from veil.model.outcome import Change, Ended, Stream
 from veil.model.record import Record
 from veil.model.verdict import Verdict
@@ -326,8 +327,11 @@ class Result:
     @property
     def advice(self) -> str | None:
         """At most one thing worth doing next."""
-        return advice_for(self.record)
+        return advice_for(self.record) or caution.advice(self.record)
 
     def to_dict(self, *, full: bool = False) -> dict[str, Any]:
         """The JSON view. A field is present only when it says something; ``full`` shows the streams uncondensed."""
-        return reply(self.record, full=full)
+        data = reply(self.record, full=full)
+        if "advice" not in data and (told := caution.advice(self.record)) is not None:
+            data["advice"] = told
+        return data

@@ -14,6 +14,7 @@ from command_line import ROOT, veil_json
 from command_line import veil as run_veil
 
 import veil
+from veil.host.pictures import GIT_FIRST
 
 
 def test_a_text_is_taken_apart() -> None:
@@ -77,8 +78,23 @@ def test_without_the_parser_it_says_what_to_install(tmp_path: Path) -> None:
     )
     assert refused.returncode == 125
     assert json.loads(refused.stdout)["error"] == "parser_missing"
-    # a run does not need it
-    assert run_veil("run", "echo hello", cwd=tmp_path, env=env).stdout.endswith(b"hello\n")
+
+
+@pytest.mark.needs("git")
+def test_a_run_does_not_need_the_parser(tmp_path: Path) -> None:
+    """Not even where the pre-check is asked whether looking for changes can be saved: where git tracks many files."""
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away" / "tree_sitter.py").write_text("raise ModuleNotFoundError('no tree_sitter', name='tree_sitter')")
+    (tmp_path / "large").mkdir()
+    for number in range(GIT_FIRST + 1):
+        (tmp_path / "large" / f"f{number}").write_bytes(b"")
+    for words in (("init", "-q"), ("add", ".")):
+        subprocess.run(["git", *words], cwd=tmp_path / "large", check=True)
+    with_it = veil_json("run", "ls f1", cwd=tmp_path / "large")
+    assert (with_it["stdout"], with_it["effects"]) == ("f1", "read-only")
+    env = {"PYTHONPATH": f"{tmp_path / 'away'}{os.pathsep}{ROOT}"}
+    without = veil_json("run", "ls f1", cwd=tmp_path / "large", env=env)
+    assert (without["stdout"], "effects" in without) == ("f1", False)
 
 
 def test_the_json_document_is_that_of_the_function(tmp_path: Path) -> None:

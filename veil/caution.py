@@ -1,0 +1,55 @@
+"""What a result advises when a command destroyed something and nothing held it back.
+
+The pre-check costs tens of milliseconds the first time, so it is asked only when a result is shown, and only about
+texts in which a word stands that deletes files of the folder: a checkpoint brings back nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from veil.model.errors import Refused
+from veil.model.record import Record
+
+#: Programs and sub-commands of git after which files or commits of the folder can be gone.
+_DELETES = re.compile(
+    r"\b(?:rm|unlink|shred|srm|truncate)\b|\bdd\b.{0,200}\bof=|\brsync\b.{0,200}--del"
+    r"|\bfind\b.{0,200}\s-(?:delete|exec|ok)|\bgit\b.{0,80}\b(?:reset|clean|checkout|switch|restore|stash|reflog"
+    r"|worktree|update-ref|filter-branch|branch\s.{0,40}-|tag\s.{0,40}-)",
+    re.DOTALL,
+)
+#: What these delete is not in the folder.
+_ELSEWHERE = re.compile(r"\b(?:ssh|docker|podman|kubectl)\b")
+#: A longer text is not looked at (characters): reading it could take seconds.
+_MOST = 10_000
+_ADVICE = (
+    "it destroys ({}), and nothing confined it: without a checkpoint there is no way back; "
+    "take one first, or look with a preview"
+)
+
+
+def advice(record: Record) -> str | None:
+    """``destructive and unconfined: checkpoint first``, in words; ``None`` when there is no reason for it.
+
+    Nothing is said of a run that is known to have changed nothing, and nothing about a shell that is not read here.
+    """
+    if record.status == "running" or record.observation.findings.changes == ():
+        return None
+    if {"sandbox", "preview"} & set(record.layers) or record.observation.findings.notes.get("sandboxed"):
+        return None
+    words = record.text if record.text is not None else " ".join(record.argv)
+    if len(words) > _MOST or not _DELETES.search(words) or _ELSEWHERE.search(words):
+        return None
+    if record.text is not None and os.path.basename(record.argv[0]) not in ("bash", "sh", "dash"):
+        return None
+    from veil.classify import assess
+    from veil.classify.base import DESTRUCTIVE
+
+    try:
+        found = assess(record.argv if record.text is None else record.text)
+    except Refused:  # no parser: no advice
+        return None
+    if found.category != DESTRUCTIVE:
+        return None
+    return _ADVICE.format(found.warning if len(found.warning) <= 200 else f"{found.warning[:197]}...")
