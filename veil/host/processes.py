@@ -68,21 +68,6 @@ def look(pid: int) -> Process | None:
         return None
 
 
-def children(pid: int) -> list[int] | None:
-    """Processes that the main thread of this one started or was given; ``None`` where nobody keeps a list (Linux with
-    ``CONFIG_PROC_CHILDREN`` does). Of one that is gone: none."""
-    try:
-        fd = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return [] if LINUX and not os.path.exists(f"/proc/{pid}") else None
-    try:
-        return [int(word) for word in os.read(fd, 1 << 20).split()]
-    except OSError:  # gone between open and read
-        return []
-    finally:
-        os.close(fd)
-
-
 def everyone() -> dict[int, Process]:
     """Every process that can be seen, by pid."""
     if LINUX:

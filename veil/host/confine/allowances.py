@@ -14,10 +14,11 @@ import os
 import resource
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from veil.host.confine.base import Allowance
 from veil.host.confine.status import Inside
+from veil.host.descent import below
 from veil.model.outcome import Outcome
 
 #: Between two looks (seconds); between two looks at folders whose file system keeps no account.
@@ -144,18 +145,6 @@ class Watch:
         if allowance.processes is not None and (self._crowded or any(words in said for words in _NO_FORK)):
             return "max_processes"
         return None
-
-
-def below(first: int) -> Iterator[int]:
-    """Everything that descends from a process, itself left out."""
-    todo = [first]
-    while todo:
-        pid = todo.pop()
-        with contextlib.suppress(OSError):  # gone while it was looked at
-            for task in os.listdir(f"/proc/{pid}/task"):
-                children = [int(word) for word in _read(f"/proc/{pid}/task/{task}/children").split()]
-                yield from children
-                todo += children
 
 
 def _read(path: str) -> bytes:

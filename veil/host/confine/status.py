@@ -1,8 +1,8 @@
 """What bubblewrap tells while it confines, and what is done with the process that it makes before it goes on.
 
 It writes a line of JSON when the namespaces are made (``child-pid``), waits for a byte before it starts the command,
-and writes another line (``exit-code``) when the command has ended; that one comes only when the command had really
-begun. So a command that ends with 1, a program that is not there, and a sandbox that fell apart are three different things.
+and writes another line (``exit-code``) when the command has ended; that one comes only when the command had begun. So a
+command that ends with 1, a program that is not there, and a sandbox that fell apart are three different things.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from veil.host import processes
+from veil.host.descent import children_of
 from veil.model.errors import VeilError
 from veil.model.outcome import Outcome, Stream
 
@@ -40,7 +41,7 @@ class Inside:
                 self._pidfd = os.pidfd_open(first)
 
     def empty(self, seconds: float) -> bool:
-        children = processes.children(self.first)
+        children = children_of(self.first)
         if children is not None:
             # its own end takes longer than all that may be left: the mounts and the network go with it
             return all((seen := processes.look(pid)) is None or seen.zombie for pid in children)
