@@ -148,7 +148,11 @@ class Runner:
 
     def start(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Handle:
         """See ``veil.start``."""
-        return self.begin(self.ask(command, options, background=True))
+        return self.started(self.ask(command, options, background=True))
+
+    def started(self, asked: Asked) -> Handle:
+        """One background run that was asked for."""
+        return self.begin(asked)
 
     def begin(self, asked: Asked) -> Handle:
         """One background run."""

@@ -112,7 +112,7 @@ class Shell:
             said.pop("shell", None)
         asked = self._runner.ask(command, {**said, **options, "cwd": said["cwd"]}, background=True)
         asked, _ = self._in_session(asked, keep=False, gone=None)
-        return self._runner.begin(asked)
+        return self._runner.started(asked)
 
     @staticmethod
     def _foreground_only() -> frozenset[str]:

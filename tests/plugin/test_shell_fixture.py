@@ -72,7 +72,7 @@ def test_what_a_step_stands_on_is_part_of_the_question(suite: Suite) -> None:
         {first}
         assert veil_shell("echo $A").stdout == "{value}\\n"
     """
-    suite.write("test_it.py", body.format(first='veil_shell("A=1"); veil_shell("true")', value="1"))
+    suite.write("test_it.py", body.format(first='veil_shell("true"); veil_shell("A=1"); veil_shell("true")', value="1"))
     suite.run("--veil-mode=record").assert_outcomes(passed=1)
     suite.write("test_it.py", body.format(first='veil_shell("A=1")', value="1"))
     suite.run("--veil-mode=replay").assert_outcomes(passed=1)
@@ -128,7 +128,7 @@ def test_a_cassette_by_itself_is_played_and_recorded_again(suite: Suite) -> None
 
         old = taping.decode(Path({str(path)!r}).read_bytes(), "it")
         for player in (True, False):
-            base = Path("base")
+            base = Path("base").absolute()
             base.mkdir(exist_ok=True)
             stage = taping.Stage.make(
                 base, taping.PROFILES[old.header.profile], os.environ

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import options, previewing, safety, screen, tapes
+from veil.cli import hinting, options, previewing, safety, screen, session, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
@@ -294,3 +294,5 @@ def doctor(as_json: bool) -> int:
 
 for command in (*safety.COMMANDS, previewing.apply, tapes.cassette):
     cli.add_command(command)
+cli.add_command(session.shell)
+cli.add_command(hinting.init)

@@ -15,7 +15,7 @@ from typing import Any
 
 from veil import Result, wiring
 from veil.cli.screen import is_terminal
-from veil.host.orders import Controls, Orders
+from veil.host.orders import Controls, Listener, Orders
 from veil.model.record import Record
 from veil.present.text import safe_text
 from veil.runner import Asked, Runner
@@ -44,15 +44,15 @@ class Progress:
         return safe_text(lines[-1].rsplit(b"\r", 1)[-1]).strip()
 
 
-def run(asked: Asked, *, live: bool) -> tuple[Result, signal.Signals | None]:
-    """See it through; also the signal by which the caller ended it.
+def run(asked: Asked, *, live: bool, listener: Listener | None = None) -> tuple[Result, signal.Signals | None]:
+    """See it through; also the signal by which the caller ended it. ``listener`` gets output as it comes.
 
     The first signal ends the tree with SIGTERM and SIGKILL after 2 s, the second with SIGKILL at once, the third leaves
     this process (a contained run still dies with it).
     """
     progress = Progress()
     orders = Orders()
-    controls = Controls(listener=progress.add if live else None, orders=orders)
+    controls = Controls(listener=progress.add if live else listener, orders=orders)
     done: list[Record | BaseException] = []
     with _signals() as (wake_read, wake_write):
 
