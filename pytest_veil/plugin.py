@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_veil.in_session import VeilShell
     from pytest_veil.rewinding import VeilCheckpoint
     from pytest_veil.running import AsyncRun, RunFactory, VeilRun
+    from pytest_veil.tooling import VeilTools
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,9 +115,24 @@ def veil_shell(veil_run: VeilRun) -> Iterator[VeilShell]:
     ``veil_shell("pwd; echo $A")``. Recorded and replayed like ``veil_run``; ``veil_shell.cwd`` is where it is."""
     with real_disk():
         from pytest_veil.in_session import VeilShell
+
         shell = VeilShell(veil_run)
     yield shell
     shell.close()
+
+
+@pytest.fixture
+def veil_tools(veil_run: VeilRun, veil_checkpoint: VeilCheckpoint) -> Iterator[VeilTools]:
+    """The tools of ``veil.tools`` for an agent, in the workspace of ``veil_run``: ``veil_tools.call(name, arguments)``.
+
+    What the agent runs is recorded, replayed and verified like ``veil_run``; ``veil_tools.calls`` are its calls.
+    """
+    with real_disk():
+        from pytest_veil.tooling import VeilTools
+
+        tools = VeilTools(veil_run, veil_checkpoint)
+    yield tools
+    tools.close()
 
 
 @pytest.fixture(scope="session")

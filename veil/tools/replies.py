@@ -78,6 +78,10 @@ class RunReply(TypedDict, total=False):
     stash: dict[str, Any]
     look_gaps: Any
     secrets_env_scrubbed: int
+    session: str
+    cwd: str
+    session_state: str
+    session_cwd_gone: str
     stored: str
     why_memory: str
     owner_lost: str
@@ -132,3 +136,78 @@ class DetailReply(TypedDict, total=False):
     stderr: dict[str, Any]
     trace: Any
     trace_unavailable: str
+
+
+class EffectRow(TypedDict, total=False):
+    """One file that a command would touch, as far as its text tells."""
+
+    path: str
+    what: str
+
+
+class SegmentRow(TypedDict, total=False):
+    """One command, redirection or assignment of a text."""
+
+    text: str
+    span: list[int]
+    category: str
+    reason: str
+    effects: list[EffectRow]
+
+
+class PlanReply(TypedDict, total=False):
+    """What a command may do, told without running it."""
+
+    category: str
+    reversible: bool
+    effects: list[EffectRow]
+    segments: list[SegmentRow]
+    warning: str
+
+
+class CheckpointReply(TypedDict, total=False):
+    """A kept state of a folder. ``created``: seconds since 1970."""
+
+    id: str
+    label: str
+    created: float
+    files: int
+    bytes: int
+    left_out: dict[str, str]
+    over_limit: Any
+
+
+class RestoreReply(TypedDict, total=False):
+    """What a restore did; ``before`` is the label that brings back what was there."""
+
+    id: str
+    label: str
+    created: int
+    replaced: int
+    deleted: int
+    adjusted: int
+    before: str
+    before_id: str
+    left: dict[str, str]
+
+
+class CheckpointsReply(TypedDict, total=False):
+    """Checkpoints of a folder, the newest first."""
+
+    checkpoints: list[CheckpointReply]
+
+
+class GovernedReply(TypedDict, total=False):
+    """A command that the policy let through."""
+
+    ok: bool
+    argv: list[str]
+    returncode: int
+    stdout: str
+    stderr: str
+    stdout_truncated: bool
+    stderr_truncated: bool
+    id: str
+    record: str
+    effect: str
+    cut: dict[str, str]

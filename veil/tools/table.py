@@ -62,6 +62,7 @@ _RUN_WORDS = {
     "trace": "Tell from system calls what it read, wrote, ran and connected to (Linux).",
     "preview": "Run it in a disposable view of cwd and tell what would have changed.",
     "scrub_env": "Take variables that look like credentials out of its environment.",
+    "session": "Name of a shell session: cd, export, functions and the like stay for its next command. Begun when new.",
     "no_store": "Keep the record in memory only: for output that may hold secrets.",
     "env": "Additions to the environment; null takes a variable away.",
     "stdin": "Text for standard input (default: it is empty).",
@@ -115,6 +116,7 @@ def _run_arguments() -> dict[str, Schema]:
         "expect": _expect,
         "sandbox": _sandbox,
         "background": lambda: schema_of(bool),
+        "session": lambda: schema_of(str),
     }
     for name, words in _RUN_WORDS.items():
         option = JSON_NAMES[name][0] if name in JSON_NAMES else name
@@ -207,15 +209,65 @@ def _kill() -> Tool:
     )
 
 
+def _plan() -> Tool:
+    return _tool(
+        "sh_plan",
+        "Judge from its text alone what a command may do (read-only, mutating, network, destructive ...) and which "
+        "files it would touch. Nothing is run. It errs towards the worse.",
+        _from(veil.plan, command="Shell text, or an argv."),
+        replies.PlanReply,
+        ("command",),
+        {"cmd": "command"},
+        read_only=True,
+    )
+
+
+_FOLDER = "The folder (default: the server's working directory)."
+
+
+def _checkpoint() -> Tool:
+    return _tool(
+        "sh_checkpoint",
+        "Keep everything that is in a folder now, to be brought back by sh_restore.",
+        _from(veil.checkpoint, label="A name for it (default: none; it has an id).", dir=_FOLDER),
+        replies.CheckpointReply,
+    )
+
+
+def _restore() -> Tool:
+    return _tool(
+        "sh_restore",
+        "Make a folder what it was at a checkpoint; files that came later are deleted. What is there now is kept first "
+        "under the label before-restore.",
+        _from(veil.restore, label="Label or id (default: the newest checkpoint of the folder).", dir=_FOLDER),
+        replies.RestoreReply,
+    )
+
+
+def _checkpoints() -> Tool:
+    return _tool(
+        "sh_checkpoints",
+        "List the checkpoints of a folder, the newest first.",
+        _from(veil.checkpoints, dir=_FOLDER),
+        replies.CheckpointsReply,
+        read_only=True,
+    )
+
+
+def governed(arguments: Schema) -> Tool:
+    """``run_shell_command``. ``arguments``: the schema that its boundary gives."""
+    gives = schema_of(replies.GovernedReply, reply=True)["properties"]
+    gives |= schema_of(replies.Failure, reply=True)["properties"]
+    return Tool(
+        "run_shell_command",
+        "Run one program with its arguments, without a shell, as far as the policy of this workspace allows. What is "
+        "refused says why.",
+        arguments,
+        {"type": "object", "properties": gives},
+    )
+
+
 @functools.cache
 def catalogue() -> tuple[Tool, ...]:
-    """Every tool, in the order of the reference."""
-    return (_run(), _detail(), _logs(), _kill())
-
-
-def tool(name: str) -> Tool:
-    """The tool of that name. Raises ``NotFound`` naming those there are."""
-    for found in catalogue():
-        if found.name == name:
-            return found
-    raise veil.NotFound(f"the tool {name!r}", [found.name for found in catalogue()])
+    """Every tool that needs no policy, in the order of the reference."""
+    return (_run(), _detail(), _logs(), _kill(), _plan(), _checkpoint(), _restore(), _checkpoints())

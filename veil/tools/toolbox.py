@@ -5,29 +5,47 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import veil
 from veil import VeilError
+from veil.stateful import shell_named
 from veil.tools.reading import in_their_words, options_of, read
-from veil.tools.table import Tool, catalogue, tool
+from veil.tools.table import Tool, catalogue, governed
+
+if TYPE_CHECKING:
+    from veil.governed import Boundary
 
 #: Calls that wait for something (a kill, a pattern, a start in turn) at once, beside the runs themselves.
 _WAITING = 64
 
 
+class Started(Protocol):
+    """What the tools need to know of a run that was started in the background."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def replayed(self) -> bool: ...
+    def wait(self) -> veil.Result: ...
+
+
 class Place(Protocol):
     """Where the tools work: what runs commands, and what finds runs again by id."""
 
-    def run(self, command: Any, options: dict[str, Any]) -> veil.Result:
-        """As ``veil.run``."""
+    def run(self, command: Any, options: dict[str, Any], session: str | None) -> veil.Result:
+        """As ``veil.run``, or as the ``run`` of the shell session of that name, which is begun when it is new."""
 
-    def arun(self, command: Any, options: dict[str, Any]) -> Awaitable[veil.Result]:
+    def arun(self, command: Any, options: dict[str, Any], session: str | None) -> Awaitable[veil.Result]:
         """As ``veil.arun``."""
 
-    def start(self, command: Any, options: dict[str, Any]) -> veil.Handle:
+    def start(self, command: Any, options: dict[str, Any], session: str | None) -> Started:
         """As ``veil.start``."""
 
     def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
@@ -39,18 +57,27 @@ class Place(Protocol):
     def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
         """As ``veil.kill``."""
 
+    def checkpoint(self, options: dict[str, Any]) -> veil.Checkpoint:
+        """As ``veil.checkpoint``."""
+
+    def restore(self, options: dict[str, Any]) -> veil.Restored:
+        """As ``veil.restore``."""
+
+    def checkpoints(self, options: dict[str, Any]) -> list[veil.Checkpoint]:
+        """As ``veil.checkpoints``."""
+
 
 class Everywhere:
     """The project that this process is in, as the functions of ``veil`` know it."""
 
-    def run(self, command: Any, options: dict[str, Any]) -> veil.Result:
-        return veil.run(command, **options)
+    def run(self, command: Any, options: dict[str, Any], session: str | None) -> veil.Result:
+        return (veil.run if session is None else shell_named(session, {}).run)(command, **options)
 
-    def arun(self, command: Any, options: dict[str, Any]) -> Awaitable[veil.Result]:
-        return veil.arun(command, **options)
+    def arun(self, command: Any, options: dict[str, Any], session: str | None) -> Awaitable[veil.Result]:
+        return (veil.arun if session is None else shell_named(session, {}).arun)(command, **options)
 
-    def start(self, command: Any, options: dict[str, Any]) -> veil.Handle:
-        return veil.start(command, **options)
+    def start(self, command: Any, options: dict[str, Any], session: str | None) -> veil.Handle:
+        return (veil.start if session is None else shell_named(session, {}).start)(command, **options)
 
     def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
         return veil.detail(id, **options)
@@ -61,28 +88,64 @@ class Everywhere:
     def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
         return veil.kill(id, **options)
 
+    def checkpoint(self, options: dict[str, Any]) -> veil.Checkpoint:
+        return veil.checkpoint(**options)
+
+    def restore(self, options: dict[str, Any]) -> veil.Restored:
+        return veil.restore(**options)
+
+    def checkpoints(self, options: dict[str, Any]) -> list[veil.Checkpoint]:
+        return veil.checkpoints(**options)
+
 
 class Toolbox:
     """The tools, ready to be called by name.
 
     Args:
         place: where they work (default: the project that this process is in).
+        boundary: adds ``run_shell_command``, which runs what its policy lets through.
+        only: names of the tools that are offered (default: all). ``boundary`` guards its own tool and no other, so
+            whoever means to govern an agent offers it ``run_shell_command`` without ``sh_run``.
+
+    Raises ``NotFound`` for a name in ``only`` that no tool has.
     """
 
-    def __init__(self, place: Place | None = None) -> None:
+    def __init__(
+        self, place: Place | None = None, *, boundary: Boundary | None = None, only: Sequence[str] | None = None
+    ) -> None:
         self._place: Place = Everywhere() if place is None else place
+        self._boundary = boundary
         self._acts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "sh_run": self._run,
             "sh_detail": self._detail,
             "sh_logs": self._logs,
             "sh_kill": self._kill,
+            "sh_plan": lambda said: veil.plan(said["command"]).to_dict(),
+            "sh_checkpoint": lambda said: self._place.checkpoint(said).to_dict(),
+            "sh_restore": lambda said: self._place.restore(said).to_dict(),
+            "sh_checkpoints": lambda said: {"checkpoints": [kept.to_dict() for kept in self._place.checkpoints(said)]},
         }
+        there = {tool.name: tool for tool in catalogue()}
+        if boundary is not None:
+            from veil.governed import run_shell_command, schema
+
+            self._acts["run_shell_command"] = lambda said: run_shell_command(boundary, said)
+            there["run_shell_command"] = governed(schema(boundary))
+        for name in only or ():
+            if name not in there:
+                raise veil.NotFound(f"the tool {name!r}", list(there))
+        self._tools = {name: tool for name, tool in there.items() if only is None or name in only}
         self._threads: ThreadPoolExecutor | None = None
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What there is."""
-        return catalogue()
+        """What is offered."""
+        return tuple(self._tools.values())
+
+    def _tool(self, name: str) -> Tool:
+        if name not in self._tools:
+            raise veil.NotFound(f"the tool {name!r}", list(self._tools))
+        return self._tools[name]
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Carry out one call; returns its reply as plain JSON data.
@@ -92,7 +155,7 @@ class Toolbox:
 
         Raises ``NotFound`` for a name that no tool has. A bug in veil is raised as it is.
         """
-        asked = tool(name)
+        asked = self._tool(name)
         try:
             said = read(asked, arguments)
         except VeilError as error:
@@ -111,7 +174,7 @@ class Toolbox:
         Args:
             on_output: called with the stream's name and bytes while a command runs, on another thread.
         """
-        asked = tool(name)
+        asked = self._tool(name)
         try:
             said = read(asked, arguments)
         except VeilError as error:
@@ -119,10 +182,10 @@ class Toolbox:
         if name != "sh_run" or said.get("background"):
             return await self._on_a_thread(asked, said)
         try:
-            command, options = _asked(said)
+            command, options, session = _asked(said)
             if on_output is not None:
                 options["on_output"] = on_output
-            return (await self._place.arun(command, options)).to_dict()
+            return (await self._place.arun(command, options, session)).to_dict()
         except VeilError as error:
             return in_their_words(error)
 
@@ -146,7 +209,9 @@ class Toolbox:
             return in_their_words(error)
 
     def close(self) -> None:
-        """Wait for calls that are still on their way; no more may come through ``acall``."""
+        """Wait for calls that are still on their way; no more may come through ``acall``. Governed ones are ended."""
+        if self._boundary is not None:
+            self._boundary.close()
         if self._threads is not None:
             self._threads.shutdown()
 
@@ -154,12 +219,12 @@ class Toolbox:
 
     def _run(self, said: dict[str, Any]) -> dict[str, Any]:
         background = said.pop("background", False)
-        command, options = _asked(said)
+        command, options, session = _asked(said)
         if not isinstance(background, bool):
             raise veil.BadInput("background", background, "True or False")
         if not background:
-            return self._place.run(command, options).to_dict()
-        handle = self._place.start(command, options)
+            return self._place.run(command, options, session).to_dict()
+        handle = self._place.start(command, options, session)
         if handle.pid is None and not handle.replayed:  # it could not start, which is worth telling at once
             return handle.wait().to_dict()
         told: dict[str, Any] = {"id": handle.id, "status": handle.status, "background": True}
@@ -178,10 +243,10 @@ class Toolbox:
         return self._place.kill(said.pop("id", None), said).to_dict()
 
 
-def _asked(said: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The command and the options of a run."""
-    options = {name: value for name, value in said.items() if name not in ("command", "background")}
-    return said["command"], options_of(options)
+def _asked(said: Mapping[str, Any]) -> tuple[Any, dict[str, Any], str | None]:
+    """The command, the options and the session of a run."""
+    options = {name: value for name, value in said.items() if name not in ("command", "background", "session")}
+    return said["command"], options_of(options), said.get("session")
 
 
 def _end_unwanted(place: Place, future: Future[dict[str, Any]]) -> None:
