@@ -112,7 +112,10 @@ class _Play:
                 if message is not None:
                     first = first or one.number
                 if test is None:
-                    wrong += [] if message is None else [message]
+                    if message is not None:
+                        wrong.append(message)
+                        if subtests and self.item.config.getoption("maxfail") == 1:
+                            break  # where there are subtests, pytest itself stops at the first that fails
                     continue
                 with test(f"step {one.number}: {_short(command_of(one.step))}"):
                     if message is not None:
