@@ -71,7 +71,7 @@ def test_an_argv_comes_back(words: list[bytes], more: bool) -> None:
 
 
 def test_nested_brackets_and_remarks_belong_to_their_argument() -> None:
-    text = b'3, {msg_name={sa_family=AF_INET}, msg_iov=[{iov_base="a), (", iov_len=5}]}, 0x7f /* 3 vars */) = -1 EAGAIN (No)'
+    text = b'3, {msg_name={sa_family=AF_INET}, msg_iov=[{iov_base="a), (", iov_len=5}]}, 0x7f /* 3 vars */) = -1 EAGAIN'
     found, behind = values.split(text)
     assert len(found) == 3
     assert found[2] == b"0x7f /* 3 vars */"
