@@ -274,13 +274,13 @@ def gc(as_json: bool, project: str | None) -> int:
 @click.option("--http", is_flag=True, help="Streamable HTTP on this machine instead of standard input and output.")
 @click.option("--port", type=int, default=0, metavar="N", help="With --http: which one (default: a free one).")
 @click.option("--token-file", default=None, metavar="FILE", help="With --http: holds the token; made when missing.")
-def mcp(http: bool, port: int, token_file: str | None) -> int:
+@click.option("--policy", default=None, metavar="FILE", help="Adds run_shell_command, governed by this policy.")
+@click.option("--tool", multiple=True, metavar="NAME", help="Offer this tool only. Repeatable.")
+def mcp(**said: Any) -> int:
     """Serve the tools to an MCP client. All that was started ends with the client, or with this process."""
-    from pathlib import Path
-
     from veil.cli import serving
 
-    return serving.serve(http=http, port=port, token_file=None if token_file is None else Path(token_file))
+    return serving.serve(**said)
 
 
 @_command("doctor")
@@ -292,7 +292,5 @@ def doctor(as_json: bool) -> int:
     return room.doctor(as_json=as_json)
 
 
-for command in (*safety.COMMANDS, previewing.apply, tapes.cassette):
+for command in (*safety.COMMANDS, previewing.apply, session.shell, hinting.init, tapes.cassette):
     cli.add_command(command)
-cli.add_command(session.shell)
-cli.add_command(hinting.init)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from veil import BadInput, Refused
+from veil.tools import Toolbox
 
 
-def serve(*, http: bool, port: int, token_file: Path | None) -> int:
+def serve(*, http: bool, port: int, token_file: str | None, policy: str | None, tool: Sequence[str]) -> int:
     """Serve until the client leaves or a signal comes; the exit code.
 
-    Raises ``Refused`` (``not_installed``) without the SDK, or as the server does.
+    Raises ``Refused`` (``not_installed``) without the SDK; as the server, a boundary and a toolbox do.
     """
     if not http and (port or token_file):
         raise BadInput("http", False, "--http with --port or --token-file (standard input and output have neither)")
@@ -24,4 +26,16 @@ def serve(*, http: bool, port: int, token_file: Path | None) -> int:
             f"the MCP server needs the official SDK, version 2 or newer: pip install 'pytest-veil[mcp]' ({error})",
             code="not_installed",
         ) from None
-    return loopback.serve(port, token_file) if http else stdio.serve()
+    box = _box(policy, tool)
+    if http:
+        return loopback.serve(box, port, None if token_file is None else Path(token_file))
+    return stdio.serve(box)
+
+
+def _box(policy: str | None, only: Sequence[str]) -> Toolbox:
+    boundary = None
+    if policy is not None:
+        from veil.governed import Boundary
+
+        boundary = Boundary(Path.cwd(), policy)
+    return Toolbox(boundary=boundary, only=only or None)

@@ -59,10 +59,11 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def serve(port: int, token_file: Path | None) -> int:
+def serve(box: Toolbox, port: int, token_file: Path | None) -> int:
     """Serve on 127.0.0.1 until a signal comes; returns the exit code of the process.
 
     Args:
+        box: the tools that are offered.
         port: 0 takes a free one. The address stands on standard error.
         token_file: where the token is or will be; without one a new token stands on standard error.
 
@@ -75,7 +76,6 @@ def serve(port: int, token_file: Path | None) -> int:
         raise Refused(f"port {port} of {HOST} cannot be had: {error}", code="port_unavailable", port=port) from None
     listening.set_inheritable(False)
     wiring.own_process()
-    box = Toolbox()
     told = f"veil: serving on http://{HOST}:{listening.getsockname()[1]}{PATH}\n"
     if token_file is None:
         told += f"veil: Authorization: Bearer {token}\n"

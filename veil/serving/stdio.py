@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 
-from veil import wiring
+from veil import Refused, wiring
 from veil.host import prctl
 from veil.serving.answering import Answering
 from veil.serving.lifetime import Lifetime, reap
@@ -15,12 +17,19 @@ from veil.tools import Toolbox
 _LAST_WORDS = 2.0
 
 
-def serve() -> int:
-    """Serve until the client leaves; returns the exit code of the process."""
-    reading, writing = take_standard_streams()
+def serve(box: Toolbox) -> int:
+    """Serve until the client leaves; returns the exit code of the process.
+
+    Raises ``Refused`` (``no_wire``) when standard input or output is closed.
+    """
+    if os.isatty(0):
+        sys.stderr.write("veil: speaking MCP on standard input and output; a client has to start this command\n")
+    try:
+        reading, writing = take_standard_streams()
+    except OSError as error:
+        raise Refused(f"an MCP client has to hold standard input and output open: {error}", code="no_wire") from None
     wiring.own_process()
     prctl.keep_private()  # the wire stands in /proc as well, where a command could write to it
-    box = Toolbox()
     try:
         number = asyncio.run(_serve(box, reading, writing))
     finally:
