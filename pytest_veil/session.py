@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -155,7 +155,7 @@ class VeilSession:
         shown = "" if path is None else self.shown(path)
         records = self.folder() / "records"
         opening = Opening(
-            nodeid, scope, settings, base, records, path, shown, tuple(secrets), self._rekey(nodeid), slot
+            nodeid, scope, settings, base, records, path, shown, tuple(secrets), self.rekey_of(nodeid), slot
         )
         scene = opening.open()
         self._open.append(scene)
@@ -190,7 +190,8 @@ class VeilSession:
             if scene.settings.mode == "verify":
                 leave(node, self._take(scene))
             elif scene.settings.mode != "off":
-                said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, self._edit(scene))
+                edit = self.edit_of(scene.nodeid)
+                said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, edit)
                 if scene.elsewhere:
                     wrong = wrong or claimed_twice(scene, self.folder().parent.parent)
                 note(node, said)
@@ -205,7 +206,7 @@ class VeilSession:
     def _take(self, scene: Scene) -> Take:
         assert scene.recorder is not None
         then, now = machines(scene)
-        edit, done = self._edit(scene), scene.recorder.cassette(scene.header)
+        edit, done = self.edit_of(scene.nodeid), scene.recorder.cassette(scene.header)
         return Take(
             file=scene.shown,
             recorded=scene.old,
@@ -214,22 +215,26 @@ class VeilSession:
             nodeid=scene.nodeid,
             scope=scene.scope,
             runs=scene.settings.runs,
-            rekey=self._rekey(scene.nodeid),
+            rekey=self.rekey_of(scene.nodeid),
             refused=tuple(scene.recorder.refused),
             machine_then=then,
             machine_now=now,
         )
 
-    def _rekey(self, nodeid: str) -> Callable[[Key], Key]:
+    def rekey_of(self, nodeid: str) -> Callable[[Key], Key]:
+        """What the hook ``pytest_veil_key`` makes of the key of a step."""
+
         def rekey(key: Key) -> Key:
             found: Key | None = self.config.hook.pytest_veil_key(config=self.config, nodeid=nodeid, key=key)
             return key if found is None else found
 
         return rekey
 
-    def _edit(self, scene: Scene) -> Any:
+    def edit_of(self, nodeid: str) -> Callable[[Step], Step]:
+        """What the hook ``pytest_veil_record`` makes of a step before it is written."""
+
         def edit(step: Step) -> Step:
-            found: Step | None = self.config.hook.pytest_veil_record(config=self.config, nodeid=scene.nodeid, step=step)
+            found: Step | None = self.config.hook.pytest_veil_record(config=self.config, nodeid=nodeid, step=step)
             return step if found is None else found
 
         return edit
@@ -283,7 +288,7 @@ class VeilSession:
         passed = all(phase.passed for phase in phases.values()) and "call" in phases
         word = word_of(phases)
         try:
-            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), self._edit(scene))
+            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), self.edit_of(scene.nodeid))
         except Exception as error:  # whatever goes wrong is a failure of this test, never one of pytest
             wrong = f"the recording of this test was not written: {type(error).__name__}: {error}"
             said = ItemOutcome(item.nodeid, scene.settings.mode, "error", "not-written", scene.shown, why=str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from pytest_veil.verifying import command_of
 
 if TYPE_CHECKING:
     from pytest_veil.collector import CassetteItem
-    from veil.taping import Cassette, Played, Stage, Step
+    from veil.taping import Cassette, Played, Stage
 
 #: Characters of a command in the name of a subtest.
 _NAME = 60
@@ -164,25 +164,24 @@ class _Play:
             Take(
                 file=self.shown,
                 recorded=self.cassette,
-                fresh=fresh,
+                fresh=self.edited(fresh),  # as a recording would have it
                 rules=self.session.rules_for(self.settings),
                 nodeid=self.item.nodeid,
                 runs=self.settings.runs,
+                rekey=self.session.rekey_of(self.item.nodeid),
                 refused=tuple(recorder.refused),
             ),
         )
 
-    def edited(self, step: Step) -> Step:
-        found: Step | None = self.item.config.hook.pytest_veil_record(
-            config=self.item.config, nodeid=self.item.nodeid, step=step
-        )
-        return step if found is None else found
+    def edited(self, fresh: Cassette) -> Cassette:
+        edit = self.session.edit_of(self.item.nodeid)
+        return replace(fresh, steps=tuple(edit(step) for step in fresh.steps))
 
     def record(self, fresh: Cassette, played: list[Played]) -> None:
         """Write the new recording when all of it holds."""
-        from veil.taping import Cassette, encode, refreshed
+        from veil.taping import encode, refreshed
 
-        new = Cassette(fresh.header, tuple(self.edited(step) for step in fresh.steps))
+        new = self.edited(fresh)
         if self.settings.mode == "refresh":
             new = refreshed(self.cassette, new, self.session.rules_for(self.settings))
         kept = [any(step is old for old in self.cassette.steps) for step in new.steps]

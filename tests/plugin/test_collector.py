@@ -318,6 +318,22 @@ def test_stops_at_the_first_failure_when_asked(suite: Path, slot: Slot) -> None:
     assert "passed" not in outcomes(done)
 
 
+def test_hooks_change_its_steps_when_it_is_recorded_and_when_it_is_verified(suite: Path, slot: Slot) -> None:
+    recorded(suite / NAME, slot)
+    (suite / "conftest.py").write_text("""
+import dataclasses
+
+def pytest_veil_record(config, nodeid, step):
+    stdout = dataclasses.replace(step.ending.stdout, head=b"a hook\\n", total_bytes=7, total_lines=1, whole=None)
+    return dataclasses.replace(step, ending=dataclasses.replace(step.ending, stdout=stdout))
+""")
+    assert outcomes(pytest_run(suite, "--veil-mode=record")) == {"passed": 1}
+    assert b"a hook" in (suite / NAME).read_bytes()
+    assert outcomes(pytest_run(suite, "--veil-mode=verify")) == {"passed": 1}
+    (suite / "conftest.py").unlink()
+    assert "failed" in outcomes(pytest_run(suite, "--veil-mode=verify"))
+
+
 def test_background_steps_replay_and_are_run_again(suite: Path, slot: Slot) -> None:
     header = Header("deterministic", 1, Workspace("inline"))
     stage = stage_for(header, suite / NAME, slot.path, os.environ)
