@@ -1,6 +1,6 @@
 """How long does the pre-check of one command take?
 
-Every command of the labelled corpus is assessed several times; the median over commands of each one's best time is the
+Every command of the labelled corpus is planned several times; the median over commands of each one's best time is the
 figure (goal: at most 1 ms), beside the 99th percentile and the slowest. Imports and the first parse are timed apart, in
 processes of their own.
 
@@ -22,28 +22,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "class
 
 from labelled import labelled
 
-from veil.classify import assess
+import veil
 
 ROOT = Path(__file__).resolve().parent.parent
 GOAL_MS = 1.0
 FIRST = """
 import time
 began = time.perf_counter()
-from veil.classify import assess
+import veil
+veil.plan
 imported = time.perf_counter()
-assess("ls")
+veil.plan("ls")
 print(1000 * (imported - began), 1000 * (time.perf_counter() - imported))
 """
 
 
 def milliseconds(command: str) -> float:
     began = time.perf_counter()
-    assess(command)
+    veil.plan(command)
     return 1000 * (time.perf_counter() - began)
 
 
 def first() -> tuple[float, float]:
-    """Milliseconds of importing the room, and of the first assessment, which imports the grammar."""
+    """Milliseconds of importing the door, and of the first answer, which imports the grammar."""
     done = subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, capture_output=True, text=True, check=True)
     imported, assessed = map(float, done.stdout.split())
     return imported, assessed

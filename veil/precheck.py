@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veil.asking.command import argv_of
 from veil.classify import Assessment, Effect, Segment, assess
 from veil.model.errors import BadInput
 
@@ -30,6 +29,8 @@ def plan(command: str | Sequence[str]) -> Assessment:
         Refused: tree-sitter or its grammar of bash is not installed (``parser_missing``).
     """
     if not isinstance(command, str):
+        from veil.asking.command import argv_of  # brings settings and checks along, which no text needs
+
         return assess(argv_of(command))
     if not command.strip():
         raise BadInput("command", command, "a shell text that is not blank, or an argv")

@@ -56,12 +56,11 @@ def collect(base: Path, wait: float, max_bytes: int) -> dict[str, int]:
 
 def trim(base: Path, max_bytes: int) -> str | None:
     """See ``Checkpoints.trim``."""
-    projects = all_projects(base, 0.0)
-    size = sum(_about(project.folder) for project in projects)
+    size = _about(base)
     if size <= max_bytes:
         return None
     try:
-        if any(_may_go(project.rows(), set()) for project in projects):
+        if any(_may_go(project.rows(), set()) for project in all_projects(base, 0.0)):
             size = collect(base, 0.0, int(max_bytes * FILL))["bytes_left"]
     except (Refused, StoreFailed) as error:
         why = "others are at work on some of them" if error.code == "busy" else str(error)
@@ -73,15 +72,16 @@ def trim(base: Path, max_bytes: int) -> str | None:
     )
 
 
-def _about(folder: Path) -> int:
-    """Bytes on the disk, looked at without a turn: files come and go meanwhile."""
+def _about(folder: str | Path) -> int:
+    """Bytes on the disk below a folder, looked at without a turn: files come and go meanwhile."""
     total = 0
-    for place in (folder, folder / "packs", folder / "objects"):
-        with contextlib.suppress(FileNotFoundError), os.scandir(place) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_file(follow_symlinks=False):
-                        total += entry.stat(follow_symlinks=False).st_size
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                total += _about(entry.path)
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                total += entry.stat(follow_symlinks=False).st_size
     return total
 
 
