@@ -93,6 +93,9 @@ class Attempt:
         if not self._whole:
             self.marks.complete = False
             self.account.truncated = True
+        if not self.follower.begun:
+            self.marks.complete = False
+            return {"unavailable": "the command was not seen to begin"}
         return self.account.data()
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ class Follower:
 
     Attributes:
         started: the first program was executed. first_error: name of the errno when that failed.
+        begun: what the command itself does counts from here on.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Follower:
         self.started = False
         self.first_error: str | None = None
         self._argv = [os.fsencode(word) for word in argv]
-        self._wrapped, self._begun = wrapped, not wrapped
+        self._wrapped, self.begun = wrapped, not wrapped
         self.marks = marks
         self._lines = Lines()
         self._cwd = os.fsencode(cwd)
@@ -151,7 +152,7 @@ class Follower:
 
     def _child(self, parent: Process | None, how: bytes) -> Process:
         if parent is None:  # what was put around the command was there before it began
-            return Process(Folder(None), self._begun)
+            return Process(Folder(None), self.begun)
         return Process(parent.folder if b"CLONE_FS" in how else Folder(parent.folder.path), parent.own)
 
     def _forked(self, parent: Process, call: Call) -> None:
@@ -198,8 +199,8 @@ class Follower:
         at = 0 if name == b"execve" else 1
         words, more = values.strings(arguments[at + 1]) if len(arguments) > at + 1 else ([], True)
         self.started = True
-        if not self._begun and not first and self._is_command(words, more):
-            self._begun = process.own = True
+        if not self.begun and not first and self._is_command(words, more):
+            self.begun = process.own = True
         if process.own:
             path = self.path(process, arguments[0], arguments[1]) if at else self.path(process, None, arguments[0])
             shown = [word.value + b"..." if word.cut else word.value for word in words]
