@@ -27,8 +27,8 @@ from veil.host.confine.backends import BACKENDS, backend
 pytestmark = [pytest.mark.linux, pytest.mark.needs("bash")]
 
 #: What a backend may refuse, by name; anything else that it refuses is a failure.
-MAY_REFUSE: dict[str, frozenset[str]] = {
-    "landlock": frozenset({"hidden in cwd", "read-only in cwd", "limits"}),
+MAY_REFUSE: dict[str, tuple[str, ...]] = {
+    "landlock": ("hidden in cwd", "read-only in cwd", "limits"),
 }
 PYTHON = shlex.quote(sys.executable)
 

@@ -21,11 +21,13 @@ _NETWORK = re.compile(
     r"|(could ?n[o']t|unable to|failed to) resolve|temporary failure (in name )?resolution|temporary failure resolving"
     r"|name or service not known|nodename nor servname|name resolution|cannot assign requested address"
     r"|EAI_AGAIN|ENETUNREACH|ENOTFOUND"
-    r"|socket[^\n]{0,60}(operation not permitted|errno 1\])"
-    r"|(operation not permitted|EPERM)[^\n]{0,60}(socket|connect|bind)"
+    r"|(operation not permitted|EPERM)[^\n]{0,60}(connect|bind)"
     r"|connect[^\n]{0,80}(operation not permitted|EPERM)",
     re.IGNORECASE,
 )
+_FORBIDDEN = re.compile(r"operation not permitted|EPERM|errno 1\b", re.IGNORECASE)
+#: Lines of a traceback that belong to one error.
+_ABOVE = 8
 #: Backends that deny by a rule, in the words of a missing permission.
 _BY_RULES = ("landlock", "seatbelt")
 #: A sandbox with mounts puts a folder of its own there.
@@ -52,8 +54,11 @@ def advice(record: Record) -> str | None:
     told, outcome = _told(record), record.observation.outcome
     if not told or outcome.ok:
         return None
-    for line in _lines(record):
-        found = _grant(line, record, told)
+    lines = list(_lines(record))
+    for at, line in enumerate(lines):
+        # a traceback names the call some lines above the error; these are read from the end
+        unable = _FORBIDDEN.search(line) and any("socket" in above for above in lines[at : at + _ABOVE])
+        found = _grant(line, record, told, sockets=bool(unable))
         if found is not None:
             return found
     return None
@@ -73,8 +78,8 @@ def _lines(record: Record) -> Iterator[str]:
             yield from (line[:1000] for line in reversed(safe_text(stream).split("\n")[-_LINES:]))
 
 
-def _grant(line: str, record: Record, told: Mapping[str, Any]) -> str | None:
-    if told.get("network") is False and _NETWORK.search(line):
+def _grant(line: str, record: Record, told: Mapping[str, Any], *, sockets: bool) -> str | None:
+    if told.get("network") is False and (sockets or _NETWORK.search(line)):
         return "the sandbox has no network (network=False); network=True gives it, unix_sockets one socket by its path"
     path = _path(line)
     outside = path is not None and not f"{path}/".startswith(record.cwd.rstrip("/") + "/")
