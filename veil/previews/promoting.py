@@ -67,17 +67,12 @@ class Promotion:
     def _make(self, at: int, name: str, row: base.Row, after: State) -> bool:
         if after.is_link:
             os.symlink(after.target, name, dir_fd=at)
-            os.utime(name, ns=(after.mtime_ns, after.mtime_ns), dir_fd=at, follow_symlinks=False)
-            found = os.stat(name, dir_fd=at, follow_symlinks=False)
-            if (found.st_uid, found.st_gid) != (after.uid, after.gid):
-                try:
-                    os.chown(name, after.uid, after.gid, dir_fd=at, follow_symlinks=False)
-                except PermissionError:
-                    self.left[row.path] = f"owner {after.uid}:{after.gid} could not be given to it"
+            self._dress_name(at, name, row.path, after)
             return True
         if stat.S_ISFIFO(after.mode):
             os.mkfifo(name, 0o600, dir_fd=at)
             set_mode(name, at, stat.S_IMODE(after.mode))
+            self._dress_name(at, name, row.path, after)
             return True
         if not after.is_file:
             self.left[row.path] = "a socket or a device is not made again"
@@ -94,6 +89,16 @@ class Promotion:
         finally:
             os.close(source)
         return True
+
+    def _dress_name(self, at: int, name: str, path: str, after: State) -> None:
+        """Owner and time of what is not opened."""
+        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        if (found.st_uid, found.st_gid) != (after.uid, after.gid):
+            try:
+                os.chown(name, after.uid, after.gid, dir_fd=at, follow_symlinks=False)
+            except PermissionError:
+                self.left[path] = f"owner {after.uid}:{after.gid} could not be given to it"
+        os.utime(name, ns=(after.mtime_ns, after.mtime_ns), dir_fd=at, follow_symlinks=False)
 
     def commit(self) -> None:
         """Put everything in its place; stops at the first step that cannot be done (``failed``)."""
