@@ -59,7 +59,7 @@ class Kept:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         __tracebackhide__ = True
-        self._of.roll_back(self.checkpoint)
+        self._of.roll_back(self.checkpoint, error)
 
 
 class VeilCheckpoint:
@@ -100,18 +100,18 @@ class VeilCheckpoint:
         """Checkpoints of this test so far, the newest first."""
         return self._plainly(lambda: self._kept.list(self._root))
 
-    def roll_back(self, to: Checkpoint) -> None:
-        """Restore, and fail the test unless everything is as it was."""
+    def roll_back(self, to: Checkpoint, after: BaseException | None) -> None:
+        """Restore, and fail the test unless everything is as it was. ``after``: what the block raised."""
         __tracebackhide__ = True
         try:
             done = self.restore(to.id)
             different = self._plainly(lambda: self._kept.diff(self._root, to.id))
         except VeilError as error:
-            raise pytest.fail.Exception(f"the workspace was not rolled back: {error}") from None
+            raise pytest.fail.Exception(f"the workspace was not rolled back: {error}") from after
         wrong = [f"{change.path}: {change.change} all the same" for change in different]
         wrong += [f"{path}: {why}" for path, why in done.left.items() if to.left_out.get(path) is None]
         if wrong:
-            raise pytest.fail.Exception(_told(wrong))
+            raise pytest.fail.Exception(_told(wrong)) from after
 
     def close(self) -> None:
         """The test is over: its checkpoints go."""

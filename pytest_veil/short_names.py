@@ -35,8 +35,10 @@ class ShortSandbox:
 
 def register(manager: pytest.PytestPluginManager) -> None:
     """Add those that no other plugin has."""
+    import inspect
+
     for name, plugin in (("checkpoint", ShortCheckpoint()), ("sandbox", ShortSandbox())):
-        if not any(_is_fixture(getattr(other, name, None)) for other in manager.get_plugins()):
+        if not any(_is_fixture(inspect.getattr_static(other, name, None)) for other in manager.get_plugins()):
             manager.register(plugin, f"veil-{name}")
 
 

@@ -216,6 +216,7 @@ def test_a_workspace_that_is_not_as_it_was_fails_the_test(suite: Suite) -> None:
                     writer.start()
                     while not (veil_run.root / "restless").exists():
                         pass
+                    raise LookupError("of the block")
             finally:
                 stop.set()
                 writer.join()
@@ -223,10 +224,10 @@ def test_a_workspace_that_is_not_as_it_was_fails_the_test(suite: Suite) -> None:
     )
     result = suite.run()
     result.assert_outcomes(failed=1)
-    assert re.search(
-        r"^E .*the workspace (is not what it was|was not rolled back).*", result.stdout.str(), re.MULTILINE
-    )
-    assert "restless" in result.stdout.str()
+    told = result.stdout.str()
+    assert re.search(r"^E .*the workspace (is not what it was|was not rolled back)", told, re.MULTILINE)
+    assert "restless" in told
+    assert "LookupError: of the block" in told  # what went wrong first is told as well
 
 
 def test_used_after_its_end_it_fails(suite: Suite) -> None:
