@@ -33,7 +33,8 @@ def examples(pattern: str) -> list[Any]:
     for path in PAGES:
         for number, match in enumerate(MADE[pattern].finditer(read(path)), 1):
             # elsewhere it cannot be known whether what was left behind is gone, and the result says so
-            marks = [pytest.mark.linux] if "left_running" in match["told"] else []
+            marks = [pytest.mark.linux] if "left_running" in match["told"] or path.stem == "trace" else []
+            marks += [pytest.mark.needs("strace")] if path.stem == "trace" else []
             found.append(pytest.param(match, id=f"{path.stem}-{number}", marks=marks))
     return found
 
@@ -172,7 +173,7 @@ def keys(tree: ast.AST, of: str = "data") -> set[str]:
 def notes() -> set[str]:
     """Fields that layers and closers of lost runs add to the JSON view, by the code that writes them."""
     found: set[str] = set()
-    written = [*(ROOT / "veil" / "layers").glob("*.py"), ROOT / "veil/host/changes.py", ROOT / "veil/elsewhere.py"]
+    written = [*(ROOT / "veil" / "layers").rglob("*.py"), ROOT / "veil/host/changes.py", ROOT / "veil/elsewhere.py"]
     for path in written:
         found |= keys(ast.parse(read(path)), "notes")
     (pairs,) = (
@@ -192,6 +193,7 @@ def test_the_json_view_and_its_table_name_the_same_fields() -> None:
     found = notes()
     for name in ("reply", "_ending", "_stream_facts", "_changes", "_verdict", "_streams"):
         found |= keys(function("veil/present/reply.py", name))
+    found |= keys(function("veil/present/trace.py", "fields"))
     named = table("results.md", "## The JSON view of a run")
     assert sorted(named) == sorted(found)
 
@@ -214,6 +216,9 @@ def test_replies_and_their_tables_name_the_same_fields(heading: str, path: str, 
     found: set[str] = set()
     for name in functions:
         found |= keys(function(path, name))
+    if heading == "### The reply":
+        found |= keys(function("veil/present/trace.py", "fields")) | keys(function("veil/present/trace.py", "page"))
+        found -= {"trace_summary"}  # the events themselves stand beside it
     assert set(table("results.md", heading)) == found
 
 
