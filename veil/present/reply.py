@@ -7,7 +7,7 @@ from typing import Any
 
 from veil.model.outcome import Outcome, Stream
 from veil.model.record import Record
-from veil.present import confined, trace
+from veil.present import confined, habits, trace
 from veil.present.changes import fitting
 from veil.present.condense import View, condense
 from veil.present.text import safe_text
@@ -146,6 +146,8 @@ def advice_for(record: Record) -> str | None:
     outcome = record.observation.outcome
     if (warned := confined.urgent(record)) is not None:
         return warned
+    if (waiting := habits.interactive(record)) is not None:
+        return waiting
     if outcome.timed_out:
         return "it was ended at its time limit; give it a longer timeout, or start it in the background"
     if outcome.left_running and outcome.survivors == "none":
@@ -157,6 +159,8 @@ def advice_for(record: Record) -> str | None:
         return "processes of this run may still be alive; look before you run it again"
     if (granting := confined.advice(record)) is not None:
         return granting
+    if (hidden := habits.masked(record)) is not None:
+        return hidden
     if outcome.exit == 141 and outcome.ended == "exited":
         return "exit 141 is SIGPIPE: a reader such as head closed its pipe early, which is not a failure by itself"
     if outcome.ok and "preview_kept" in record.observation.findings.notes:
