@@ -6,8 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veil.policy.judgements import is_transparent
-from veil.policy.launchers import Seen
+from veil.policy.launchers import TRANSPARENT, Seen
 from veil.policy.names import skeleton
 from veil.policy.options import is_option
 
@@ -41,7 +40,8 @@ class Denials:
         """Nothing of this is to run any more. Launchers that only hand on are not meant; what they start is."""
         denied = []
         for one in seen:
-            if one.sure and not is_transparent(one):
+            # behind a launcher that is not understood, all that it may start is meant
+            if not one.program.names & TRANSPARENT:
                 operands = _operands(one)
                 names, digest = one.program.names, one.program.digest
                 denied.append(_Denied(names, digest, operands[0] if operands else None))

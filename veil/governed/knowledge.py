@@ -23,11 +23,12 @@ _FLAGS: Mapping[str, str] = {
     "sudo": "-A -b -E -H -n -P -S -B -N -k -K -l -v --preserve-env --set-home --non-interactive --stdin",
     "xargs gxargs": "-0 -r -t -p -x -o --null --no-run-if-empty --verbose --interactive --exit --open-tty",
     "ionice": "-t --ignore",
-    "env": "-i -0 -v --ignore-environment --null --debug",
+    "env": "-0 -v --null --debug",
 }
 #: Options under which the program that is started is somewhere else, or made from a text: never read as understood.
 _ELSEWHERE: Mapping[str, str] = {
-    "env": "-C --chdir -S --split-string",
+    # without its PATH, env finds other programs than those that were judged
+    "env": "-C --chdir -S --split-string -i --ignore-environment -u --unset",
     "sudo": "-D --chdir -R --chroot -h --host -s --shell -i --login -e --edit",
     "xargs gxargs": "-a --arg-file -i -I -J --replace -e -l --eof --max-lines -R -S",
     "command": "-v -V",

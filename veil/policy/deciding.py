@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from veil.model.plan import Decision
 from veil.policy.git_reads import READS, is_git, refusal
-from veil.policy.judgements import Concern, Tables, code_text, concerns, is_transparent
+from veil.policy.judgements import Concern, Tables, concerns, is_transparent, texts_of
 from veil.policy.launchers import Launcher, Seen, see
-from veil.policy.names import names_of, words_in
+from veil.policy.names import names_of
 from veil.policy.programs import Lookup, Program
 from veil.policy.rules import STRENGTH, Answer, Policy, Rule, Situation
 
 #: Judged under ``always_allow`` too when there is a rule that a hidden program could be breaking.
 _HIDING = ("opaque", "interpreters", "local")
+#: Denials that no approval and no rule can lift.
+_FINAL = ("builtin:git", "builtin:executable", "builtin:error")
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,11 @@ class Judge:
         """
         seen = see(argv, self._launchers, lookup)
         git = lookup("git")
-        reasons = [reason for one in seen for reason in self._git(one, git, argv, cwd)]
-        final = any(reason.answer == "deny" for reason in reasons)
+        reasons: list[Reason] = []
         errors: list[str] = []
         for one in seen:
-            reasons += self._one(one, cwd, lookup, errors)
-        final = final or bool(errors)
+            reasons += self._one(one, argv, cwd, lookup, git, errors)
+        final = bool(errors) or any(reason.rule in _FINAL for reason in reasons)
         if self.policy.level == "always_deny":
             reasons.append(Reason("deny", "level:always_deny", "this policy denies everything"))
         # something has to have spoken: an argv of which nothing is known is not allowed by silence
@@ -90,36 +91,23 @@ class Judge:
         rules = tuple(dict.fromkeys(reason.rule for reason in reasons if reason.answer == answer))
         return Judged(Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final)
 
-    # -- raw git
-
-    def _git(self, one: Seen, git: Program, argv: Sequence[str], cwd: str) -> Iterator[Reason]:
-        same = one.sure and git.path is not None and one.program.same_file(git)
-        if is_git(one, git.path, same):
-            why = refusal(argv, cwd) if one.sure and one.at == 0 else refusal((), cwd)
-            if why is not None:
-                yield Reason("deny", "builtin:git", why, one.argv[0])
-        text = code_text(one) if one.sure and not one.launcher else None
-        if text is not None and any("git" in names_of(word) for word in words_in(text)):
-            yield Reason("deny", "builtin:git", refusal((), cwd) or "", one.argv[0])
-
-    # -- rules, judgements, level
-
-    def _one(self, one: Seen, cwd: str, lookup: Lookup, errors: list[str]) -> Iterator[Reason]:
+    def _one(
+        self, one: Seen, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]
+    ) -> Iterator[Reason]:
         name = one.argv[0]
         try:
             network = one.sure and self._tables.risk(one.argv)[0] == "network"
+            found = concerns(one, self._tables) if one.sure else ()
+            inside = tuple(self._inside(one, found)) if one.sure else ()
         except Exception as error:  # what cannot be judged is not allowed
             errors.append(f"builtin: {type(error).__name__}: {error}")
             yield Reason("deny", "builtin:error", f"judging it failed: {error}", name)
             return
         situation = Situation(cwd, network, lookup)
-        found = False
-        for part in (one, *self._inside(one)):
-            for rule in self._loose:
-                answer = _speaks(rule, part, situation, errors)
-                if answer is not None:
-                    found = found or part is one
-                    yield Reason(answer, rule.id, rule.reason or f"rule {rule.id}", part.argv[0])
+        for part in (one, *inside):
+            yield from self._git(part, git, argv, cwd)
+        held = [reason for part in (one, *inside) for reason in self._against(part, situation, errors)]
+        yield from held
         if not one.sure:
             return
         if one.program.why_not is not None:
@@ -135,22 +123,35 @@ class Judge:
         if tuple(one.argv) in READS and one.at == 0:
             yield Reason("allow", "builtin:git-read", "one of the six reads, hardened", name)
             return
-        yield from self._weighed(one, allowing, found)
+        yield from self._weighed(one, found, allowing, bool(held))
 
-    def _inside(self, one: Seen) -> Iterator[Seen]:
-        """What the text of a script may start, as far as a rule speaks of it."""
-        text = code_text(one) if one.sure and not one.launcher else None
-        if text is None or not self._named:
-            return
-        words = words_in(text)
-        for at, word in enumerate(words):
-            if names_of(word) & self._named:
-                yield Seen(words[at : at + 64], -1, Program(word), sure=False, through=(*one.through, one.argv[0]))
+    def _git(self, one: Seen, git: Program, argv: Sequence[str], cwd: str) -> Iterator[Reason]:
+        """Raw git, in front, behind launchers or in a text."""
+        if is_git(one, one.sure and git.path is not None and one.program.same_file(git)):
+            why = refusal(argv, cwd) if one.sure and one.at == 0 else refusal((), cwd)
+            if why is not None:
+                yield Reason("deny", "builtin:git", why, one.argv[0])
 
-    def _weighed(self, one: Seen, allowing: Sequence[Rule], found: bool) -> Iterator[Reason]:
+    def _against(self, one: Seen, situation: Situation, errors: list[str]) -> Iterator[Reason]:
+        """What the rules that forbid or ask say."""
+        for rule in self._loose:
+            answer = _speaks(rule, one, situation, errors)
+            if answer is not None:
+                yield Reason(answer, rule.id, rule.reason or f"rule {rule.id}", one.argv[0])
+
+    def _inside(self, one: Seen, found: Sequence[Concern]) -> Iterator[Seen]:
+        """What the texts of a program may start, as far as a rule or the git guard speaks of it."""
+        through = (*one.through, one.argv[0])
+        for words in texts_of(one, found):
+            for at, word in enumerate(words):
+                names = names_of(word)
+                if names & self._named or any(name == "git" or name.startswith("git-") for name in names):
+                    yield Seen(words[at : at + 64], -1, Program(word), sure=False, through=through)
+
+    def _weighed(self, one: Seen, found: Sequence[Concern], allowing: Sequence[Rule], held: bool) -> Iterator[Reason]:
         """The allowing rules against the concerns that they do not name, or else the level."""
         name = one.argv[0]
-        for concern in self._concerns(one):
+        for concern in self._counted(found):
             by = next((rule for rule in allowing if rule.answers(concern.at, one.argv)), None)
             named = by is None and concern.kind == "network" and any(rule.network for rule in allowing)
             if by is None and not named:
@@ -160,7 +161,7 @@ class Judge:
                 yield Reason(answer, f"builtin:{concern.kind}", f"{concern.why} ({word!r}){more}", name)
         for rule in allowing:
             yield Reason("allow", rule.id, rule.reason or f"rule {rule.id}", name)
-        if allowing or found:
+        if allowing or held:
             return
         if self.policy.level == "allowlist":
             if is_transparent(one):
@@ -170,9 +171,9 @@ class Judge:
         elif self.policy.level != "always_deny":
             yield Reason("allow", f"level:{self.policy.level}", "no rule holds it up", name)
 
-    def _concerns(self, one: Seen) -> Iterator[Concern]:
+    def _counted(self, found: Sequence[Concern]) -> Iterator[Concern]:
         quiet = self.policy.level == "always_allow"
-        for concern in concerns(one, self._tables):
+        for concern in found:
             if not quiet or (self.policy.forbids and concern.kind in _HIDING):
                 yield concern
 

@@ -24,7 +24,7 @@ READS = (
 _ALSO = frozenset({"scalar", "gitk", "git", "hub"})
 
 
-def is_git(seen: Seen, git: str | None, same: bool) -> bool:
+def is_git(seen: Seen, same: bool) -> bool:
     """Whether a program is git. ``same``: it is the very file that git is."""
     return same or any(name in _ALSO or name.startswith("git-") for name in seen.program.names)
 

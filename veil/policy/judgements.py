@@ -8,12 +8,12 @@ nothing of ``-delete``, and ``prefix = ["python3"]`` nothing of the code behind 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
-from veil.policy.names import listed
+from veil.policy.names import listed, words_in
 from veil.policy.options import is_option
 
 #: Tells what an argv may do: one of the pre-check's categories, and why.
@@ -123,10 +123,12 @@ def _interpreter(seen: Seen) -> Interpreter | None:
 
 
 class Code(NamedTuple):
-    """The last word that decides which code runs. ``text``: it is (or holds) the code, and no name of a script."""
+    """The last word that decides which code runs. ``text``: it is (or holds) the code, and no name of a script.
+    ``rest``: the words behind it are handed to that code."""
 
     at: int
     text: bool
+    rest: bool = False
 
 
 def code_of(argv: Sequence[str], interpreter: Interpreter) -> Code | None:
@@ -142,7 +144,7 @@ def code_of(argv: Sequence[str], interpreter: Interpreter) -> Code | None:
             return Code(at, False)
         code, took = _option(word, interpreter)
         if code:
-            return Code(at + took - 1, True)
+            return Code(at + took - 1, True, not word.startswith("-m"))
         at += took
     # it reads its input, which is empty here, or shows a prompt to nobody
     return Code(0, False)
@@ -165,11 +167,21 @@ def _option(word: str, interpreter: Interpreter) -> tuple[bool, int]:
     return False, 1
 
 
-def code_text(seen: Seen) -> str | None:
-    """The text that an interpreter is given to run, where it stands in the argv."""
+def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
+    """Words that may be a program with its arguments, out of the texts that a program is given to run.
+
+    Args:
+        found: the concerns about it.
+    """
     interpreter = _interpreter(seen)
-    code = None if interpreter is None else code_of(seen.argv, interpreter)
-    return seen.argv[code.at] if code is not None and code.text and code.at < len(seen.argv) else None
+    code = None if interpreter is None or seen.launcher else code_of(seen.argv, interpreter)
+    if code is not None and code.text and code.at < len(seen.argv):
+        yield words_in(seen.argv[code.at])
+        if code.rest:
+            yield seen.argv[code.at + 1 :]
+    for concern in found:
+        if concern.kind == "opaque" and 0 < concern.at < len(seen.argv):
+            yield words_in(seen.argv[concern.at])
 
 
 def is_transparent(seen: Seen) -> bool:

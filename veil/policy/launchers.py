@@ -163,8 +163,7 @@ class _Walk:
         unclear, why = None, ""
         if launcher.kind == "env":
             while at < len(words) and (_ASSIGNMENT.match(words[at]) or words[at] == "-"):
-                if words[at] != "-":
-                    unclear, why = seen.at + at, "it sets a variable"
+                unclear, why = seen.at + at, "it changes the variables that the program gets"
                 at += 1
             if at < len(words) and "=" in words[at]:
                 self._loosen(seen, seen.at + at, "it sets a variable")
