@@ -17,7 +17,7 @@ from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
 from veil.host.contents import Contents
 from veil.kit import Kit
-from veil.model.command import Look, Sandbox
+from veil.model.command import Look, Sandbox, Trace
 from veil.model.errors import Refused
 from veil.model.outcome import Fact, Findings, Kind
 from veil.model.plan import Work
@@ -64,9 +64,9 @@ class Player(StageRunner):
         # what was recorded is without secrets, so what is expected of it has to be
         expect = tuple((name, each_text(value, self._without_secrets)) for name, value in asked.request.expect)
         own = {**super()._of_stage(asked), "redact": False, "expect": expect}
-        if any(isinstance(wish, Sandbox) for wish in asked.request.wishes):
-            # nothing is started: a machine that could not confine it can answer all the same
-            own["wishes"] = tuple(wish for wish in asked.request.wishes if not isinstance(wish, Sandbox))
+        if any(isinstance(wish, (Sandbox, Trace)) for wish in asked.request.wishes):
+            # nothing is started: a machine that could not confine or trace it can answer all the same
+            own["wishes"] = tuple(wish for wish in asked.request.wishes if not isinstance(wish, (Sandbox, Trace)))
         return own
 
     def _session(self, project: Any) -> wiring.Session:
