@@ -6,8 +6,8 @@
 In a user and mount namespace of its own it mounts over FOLDER either an overlay whose writes go to ``ROOM/upper`` (KIND
 ``overlay``) or the copy in ``ROOM/tree`` (KIND ``bind``); nobody outside sees it. ``run`` then becomes the command,
 ``look`` answers what stands at the paths it reads: NUL-separated in, one line each out (mode, size and 0, or ``- - n``
-with the number of an error). What goes wrong before the command takes over is in ``ROOM/broken``, and the exit is 125.
-Standard library only.
+with the number of an error). ``ROOM/covered`` is there once the view stands; what went wrong before is in
+``ROOM/broken``, and the exit is 125. Standard library only.
 """
 
 from __future__ import annotations
@@ -172,16 +172,17 @@ def main() -> int:
         own, command = own[:at], own[at + 1 :]
     verb, kind, *paths = own
     folder, room, *hidden = [os.fsencode(path) for path in paths]
-    for told in (b"/broken", b"/unstarted"):  # by an earlier attempt
+    for told in (b"/covered", b"/broken", b"/unstarted"):  # by an earlier attempt
         with contextlib.suppress(FileNotFoundError):
             os.unlink(room + told)
     try:
         enter()
         cover(kind, folder, room, hidden)
         lower()
+        os.close(os.open(room + b"/covered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         reason = error.strerror or str(error)
-        with open(room + b"/broken", "wb") as file:  # noqa: PTH123
+        with contextlib.suppress(OSError), open(room + b"/broken", "wb") as file:  # noqa: PTH123
             file.write(reason.encode("utf-8", "replace"))
         return 125
     if verb == "look":

@@ -115,11 +115,13 @@ def look(
 
 
 def broken(room: str) -> str | None:
-    """Why the view could not be made at the last try; ``None`` when it could."""
+    """Why the view did not stand at the last try; ``None`` when it did."""
+    if os.path.lexists(os.path.join(room, "covered")):
+        return None
     try:
         return Path(room, "broken").read_text("utf-8", "replace")
     except FileNotFoundError:
-        return None
+        return "something that confines it keeps it from mounting, or it was ended"
 
 
 def unstarted(room: str, program: str) -> OSError | None:

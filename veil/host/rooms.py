@@ -27,8 +27,10 @@ _YOUNG = 60.0
 class Room:
     """One folder of mode 0700 that nobody else knows.
 
-    Attributes: path: its absolute path, links resolved.
+    Attributes: path: its absolute path, links resolved. passing: it lies in a temporary folder.
     """
+
+    passing = False
 
     def __init__(self, base: Path) -> None:
         """``base``: a folder marked as veil's own. Raises ``OSError``."""
@@ -51,6 +53,8 @@ class Room:
 
 class PassingRoom(Room):
     """A room in the temporary folder, with a marked base of its own that goes with it."""
+
+    passing = True
 
     def __init__(self, folder: Path) -> None:
         base = Path(tempfile.mkdtemp(prefix="veil-preview-", dir=folder))

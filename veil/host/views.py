@@ -149,12 +149,14 @@ def open_view(
     most_bytes: int,
     methods: Sequence[Method] = METHODS,
     own: Sequence[str] = (),
+    cover: bool = True,
 ) -> View:
     """The first view that can be had.
 
     Args:
         folder: absolute. most_bytes: that a copy may have which shares nothing.
         methods: those that may be used, the better ones first. own: folders of veil's own, links resolved.
+        cover: the view may stand at the folder's path; ``False`` where something will keep the run from mounting.
 
     Raises:
         CannotView: with what each method said.
@@ -165,9 +167,12 @@ def open_view(
     reasons: dict[str, str] = {}
     hidden = tuple(path for path in own if lies_below(path, real) and os.path.isdir(path) and path != real)
     for method in methods:
+        if method == "overlay" and not cover:
+            reasons[method] = "what confines the command lets it mount nothing"
+            continue
         for room in rooms.places(real):
             try:
-                view = _try(method, real, room, hidden, most_bytes)
+                view = _try(method, real, room, hidden, most_bytes, cover)
             except (OSError, replica.TooLarge) as error:
                 reasons[method] = (error.strerror if isinstance(error, OSError) else None) or str(error)
                 room.close()
@@ -176,13 +181,13 @@ def open_view(
                 room.close()
                 raise
             if method != methods[0] and reasons:
-                view.gaps.append("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+                view.gaps += [f"no {name}: {reason}" for name, reason in reasons.items() if name != method]
             return view
         reasons.setdefault(method, "there is no folder outside of it to write to")
     raise CannotView(reasons)
 
 
-def _try(method: Method, folder: str, room: Room, hidden: tuple[str, ...], most_bytes: int) -> View:
+def _try(method: Method, folder: str, room: Room, hidden: tuple[str, ...], most_bytes: int, cover: bool) -> View:
     opened_ns = time.time_ns()
     if method == "overlay":
         reason = overlay.unsuited(folder)
@@ -193,25 +198,34 @@ def _try(method: Method, folder: str, room: Room, hidden: tuple[str, ...], most_
         view = View(method, folder, room, True, hidden, opened_ns, top=top)
         view.gaps += [f"{at} is another file system: in the preview it is what lies under it" for at in _mounts(folder)]
         return view
+    tree = os.path.join(room.path, "tree")
+    covers = cover and _can_bind(folder, room, tree)
+    if not covers and not room.passing:
+        raise OSError(1, "a copy that is run in as what it is has to lie outside of veil's own folders")
     if method == "clone" and not replica.shares(folder, room.path):
         raise OSError(95, "its files cannot share their blocks with a copy here")
-    own = (*hidden, room.path)
-    tree = os.path.join(room.path, "tree")
-    copy = replica.make(folder, tree, own, None if method == "clone" else most_bytes)
-    covers = False
-    if LINUX:
-        try:
-            # what is hidden is not in the copy, so there is nothing to mount on
-            _prove("bind", folder, room, ())
-            covers = True
-        except OSError:
-            covers = False
+    # what is hidden is not in the copy, so there is nothing to mount on
+    copy = replica.make(folder, tree, (*hidden, room.path), None if method == "clone" else most_bytes)
     view = View(method, folder, room, covers, (), opened_ns, copy=copy)
     if not covers:
         view.gaps.append(
             f"the command ran in {tree}: paths in what it wrote differ, and absolute ones lead to the real tree"
         )
     return view
+
+
+def _can_bind(folder: str, room: Room, tree: str) -> bool:
+    """Whether a copy can stand at the folder's path: tried with an empty one."""
+    if not LINUX:
+        return False
+    os.mkdir(tree, 0o700)
+    try:
+        _prove("bind", folder, room, ())
+    except OSError:
+        return False
+    finally:
+        os.rmdir(tree)
+    return True
 
 
 #: What was proven to work: kind, folder and its device, device of the room, user.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from veil.layers.base import Entered
 from veil.model.command import Effects, Look, Preview, Sandbox
 from veil.model.errors import Refused
-from veil.model.outcome import Change, Fact, Findings, Outcome
+from veil.model.outcome import Change, Fact, Findings, Outcome, Stream
 from veil.model.plan import Launch, Place, Plan
 
 if TYPE_CHECKING:  # imported by the first preview: no other run needs them
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # imported by the first preview: no other run needs them
 
 #: Gaps named at most.
 MAX_GAPS = 20
+#: What programs say when they try to rename a folder in an overlay ("Invalid cross-device link", EXDEV).
+_CROSS = b"ross-device link"
 
 
 class Keeper(Protocol):
@@ -78,10 +80,10 @@ class PreviewLayer:
             Refused: no view can be had (``preview_unavailable``), or it could not be made when the command was to start
                 (``preview_broken``); nothing has run then.
         """
-        view = self._view(launch.cwd)
+        view = self._view(launch.cwd, plan)
         try:
             outcome = yield view.launch(launch)
-            reason = view.broken()
+            reason = view.broken() if outcome.ended == "exited" else None
             if reason is not None:
                 raise Refused(
                     f"the view of {view.folder} could not be made, so nothing was run: {reason}",
@@ -92,13 +94,17 @@ class PreviewLayer:
         finally:
             view.close()
 
-    def _view(self, cwd: str) -> View:
+    def _view(self, cwd: str, plan: Plan) -> View:
         from veil.host.rooms import Rooms
         from veil.host.views import METHODS, CannotView, open_view
 
         methods = METHODS if self._methods is None else self._methods
+        # Landlock is put on before anything is started, and lets nobody mount
+        cover = not any(isinstance(wish, Sandbox) and wish.backend == "landlock" for wish in plan.request.wishes)
         try:
-            return open_view(cwd, Rooms(self._rooms), most_bytes=self._max_bytes, methods=methods, own=self._own)
+            return open_view(
+                cwd, Rooms(self._rooms), most_bytes=self._max_bytes, methods=methods, own=self._own, cover=cover
+            )
         except CannotView as error:
             raise Refused(
                 f"{cwd} cannot be previewed here: {error}; allow user namespaces, or raise VEIL_MAX_PREVIEW_BYTES",
@@ -120,11 +126,16 @@ class PreviewLayer:
         changes, more = _changes(view.folder, told(difference, view.folder), difference, plan, self._own)
         notes: dict[str, Any] = {"preview_method": view.method}
         gaps = [*_not_held(view, plan), *view.gaps, *difference.gaps]
+        if not outcome.ok and view.method == "overlay" and any(_CROSS in each.data for each in _streams(outcome)):
+            gaps.append(
+                "in an overlay a folder that was there before is not renamed but copied, as between file systems"
+            )
         if outcome.survivors != "none":
             gaps.append("processes of the command may still be alive, and what they write is lost")
         if len(gaps) > MAX_GAPS:
             gaps = [*gaps[:MAX_GAPS], f"and {len(gaps) - MAX_GAPS} more"]
-        notes["preview_gaps"] = gaps
+        if gaps:
+            notes["preview_gaps"] = gaps
         if more:
             notes["preview_more"] = more
         if wrong:
@@ -142,6 +153,10 @@ class PreviewLayer:
         if self._keeper is None:
             return None, self._why_not
         return self._keeper().keep(view.folder, difference, view.opened_ns)
+
+
+def _streams(outcome: Outcome) -> tuple[Stream, Stream]:
+    return outcome.stdout, outcome.stderr
 
 
 def _looked(view: View, cwd: str, plan: Plan) -> tuple[dict[str, Fact], dict[str, str]]:
