@@ -107,6 +107,9 @@ def begin(kit: Kit, request: Request, environment: Mapping[str, str], controls: 
     if request.redact:
         redaction = kit.secrets(launch.env, request.secrets)
         controls = varied(controls, filters=redaction.filter)
+    orders = controls.orders
+    if orders is not None:
+        launch = varied(launch, unwanted=lambda: orders.cancelled)
     outer: list[Wrap] = []
     inner: list[Wrap] = []
     by_name = {kit.wishes[type(wish)].name: wish for wish in made.request.wishes}

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from veil.host import locks
+from veil.host import beside, locks
 
 CHILD = """
 import sys, time
 from pathlib import Path
-from veil.host import locks
+from veil.host import beside, locks
 directory, root, what = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 held = locks.mark_job(directory, root) if what == "job" else locks.enter(directory, root, 30.0)
 print("held", flush=True)
@@ -78,7 +78,7 @@ def test_leaving_twice_says_the_same(directory: Path, root: str) -> None:
 def test_threads_take_turns(directory: Path, root: str) -> None:
     inside = 0
     most = 0
-    told: list[locks.Shared] = []
+    told: list[beside.Shared] = []
 
     def one() -> None:
         nonlocal inside, most

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from veil.host import locks, pictures
+from veil.host import beside, locks, pictures
 from veil.host.attributing import attributed
 from veil.host.changes import MAX_NAMED, compare
 from veil.host.tree import MAX_ENTRIES, TooMuch, TreeUnknown
@@ -73,12 +73,12 @@ class EffectsLayer:
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         return None
 
-    def mark_job(self, cwd: str) -> locks.Job:
+    def mark_job(self, cwd: str) -> beside.Job:
         """Let runs in the tree of ``cwd`` know of a background job until the handle is closed. Never raises."""
         try:
             return locks.mark_job(self.lock_directory, pictures.locate(cwd).root)
         except TreeUnknown:
-            return locks.Job(None, -1)
+            return beside.Job(None, -1)
 
     def enter(self, wish: object, launch: Launch, plan: Plan) -> Entered:
         ignored = isinstance(wish, Effects) and wish.ignored
@@ -94,8 +94,10 @@ class EffectsLayer:
         if (tree.root in self._large or pictures.tracks_more(tree, self.git_first)) and needless():
             yield launch
             return Findings(notes=dict(_NEEDLESS))
-        window = locks.enter(self.lock_directory, tree.root, self.wait_seconds, needless)
-        if window is None:
+        window = locks.enter(
+            self.lock_directory, tree.root, self.wait_seconds, needless, launch.unwanted or locks.never
+        )
+        if window.needless:
             yield launch
             return Findings(notes=dict(_NEEDLESS))
         try:
@@ -157,7 +159,7 @@ def _told(
     return Findings(told.changes, source, notes=notes)
 
 
-def _unknown(error: TreeUnknown, shared: locks.Shared) -> Findings:
+def _unknown(error: TreeUnknown, shared: beside.Shared) -> Findings:
     notes: dict[str, Any] = {"effects_unavailable": str(error)}
     if shared:
         notes["shared"] = shared

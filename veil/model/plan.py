@@ -90,6 +90,7 @@ class Launch:
         outside: words put in front of everything when it starts, whatever other layers wrap ``argv`` in later (the
             mounts of a preview have to be there before a sandbox closes the door).
         readable: files that a confining layer must let the command read, wherever they lie.
+        unwanted: whether the run was cancelled before it began; a layer that waits asks it now and then.
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
         held: descriptor (also in ``pass_fds``) of the very program that ``argv[0]`` names; it is started instead of what
             has that name by then. Only for a launch that nothing wraps any more.
@@ -116,6 +117,7 @@ class Launch:
     pass_fds: tuple[int, ...] = ()
     outside: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    unwanted: Callable[[], bool] | None = None
     umask: int | None = None
     fixed_addresses: bool = False
     held: int | None = None
