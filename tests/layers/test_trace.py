@@ -72,6 +72,26 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     assert {os.fsencode(path) for path, _ in changes(result)} == names
 
 
+def test_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    """trc-01: also where every path has quotes, newlines and angle brackets in it."""
+    cwd = tmp_path / 'a "b"\n<c>\\ é'
+    cwd.mkdir()
+    result = traced("mkdir 'd>'; cd d*; echo 1 > a; mv a b; (cd ..; rm -f x; : > x)", cwd)
+    assert changes(result) == {("d>/b", "created"), ("x", "created")}
+    assert events(result)["renamed"] == [["d>/a", "d>/b"]]
+    assert events(result)["written"] == ["d>/a", "x"]
+
+
+def test_a_command_that_kills_its_tracer_is_not_believed(tmp_path: Path) -> None:
+    """Its system calls fail from then on; what it changed is found out by looking."""
+    text = "tracer=$(sed -n 's/^TracerPid:\\t*//p' /proc/self/status); echo x > f; kill -9 $tracer; kill -9 $$"
+    result = veil.run(text, cwd=tmp_path, trace=True)
+    assert result.signal == "SIGKILL"
+    assert result.to_dict()["trace_truncated"] is True
+    assert result.created == ["f"]
+    assert result.effects_source == "scan"
+
+
 def test_the_whole_record_survives_the_store(tmp_path: Path) -> None:
     result = traced(b"echo x > $'a\\377\\nb'".decode(), tmp_path)
     again = veil.detail(result.id, selector="trace")

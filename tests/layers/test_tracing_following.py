@@ -237,6 +237,14 @@ def test_a_program_that_could_not_be_executed() -> None:
     assert follower.first_error == "ENOEXEC"
 
 
+def test_a_cut_argument_keeps_no_half_word() -> None:
+    """Half a secret is not known for one by what replaces secrets."""
+    log = '1 execve("/bin/x", ["x", "-H Bearer abcdef"..., "abcdef"..., "whole one", ...], 0x1 /* 2 vars */) = 0\n'
+    assert followed(START + log + END)[0]["events"]["executed"][1] == [
+        *("/bin/x", "x", "-H Bearer ...", "...", "whole one", "...")
+    ]
+
+
 def test_what_is_kept_has_an_end() -> None:
     account = Account("/w", most_bytes=100, most_counted=50)
     for number in range(70):

@@ -85,9 +85,9 @@ def _linux() -> Iterator[Probe]:
     )
     yield _probe(
         "strace",
-        lambda: (_done("strace", "-f", "-o", "/dev/null", "true"), _version("strace", "--version"))[1],
+        lambda: (_done("strace", *_STRACE.split(), "true"), _version("strace", "--version"))[1],
         "traces what a command does",
-        "install strace, and allow ptrace (in a container: --cap-add SYS_PTRACE)",
+        "install strace 5.9 or newer, and allow ptrace (in a container: --cap-add SYS_PTRACE)",
     )
 
 

@@ -82,6 +82,12 @@ class RunReply(TypedDict, total=False):
     cwd: str
     session_state: str
     session_cwd_gone: str
+    trace_summary: dict[str, Any]
+    trace_truncated: bool
+    trace_gaps: list[str]
+    trace_unavailable: str
+    effects_untraced: dict[str, Any]
+    skipped: dict[str, str]
     stored: str
     why_memory: str
     owner_lost: str
@@ -134,8 +140,14 @@ class DetailReply(TypedDict, total=False):
     meta: dict[str, Any]
     stdout: dict[str, Any]
     stderr: dict[str, Any]
-    trace: Any
+    trace: dict[str, Any]
+    counts: dict[str, int]
+    events: int
+    offset: int
+    next_offset: int
     trace_unavailable: str
+    trace_truncated: bool
+    trace_gaps: list[str]
 
 
 class EffectRow(TypedDict, total=False):

@@ -203,8 +203,7 @@ class Follower:
             self.begun = process.own = True
         if process.own:
             path = self.path(process, arguments[0], arguments[1]) if at else self.path(process, None, arguments[0])
-            shown = [word.value + b"..." if word.cut else word.value for word in words]
-            text = [os.fsdecode(word) for word in shown] + (["..."] if more else [])
+            text = [os.fsdecode(_shown(word)) for word in words] + (["..."] if more else [])
             self.account.add("executed", self.account.path(path or b"?"), *text)
 
     def _is_command(self, words: list[values.Text], more: bool) -> bool:
@@ -243,3 +242,12 @@ class Follower:
         if base is None or not base.startswith(b"/"):
             return None
         return base.rstrip(b"/") + b"/" + name.value if name.value else base
+
+
+def _shown(word: values.Text) -> bytes:
+    """An argument as it is kept. One that is cut loses its last word as well: half a secret would not be known for one
+    by what replaces secrets."""
+    if not word.cut:
+        return word.value
+    kept = word.value.rstrip().rpartition(b" ")[0]
+    return kept + b" ..." if kept else b"..."
