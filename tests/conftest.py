@@ -9,6 +9,7 @@ skip: ``@pytest.mark.linux`` and ``@pytest.mark.darwin`` deselect it elsewhere.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import os
 import shutil
@@ -40,6 +41,12 @@ def _pidfd() -> bool:
     return True
 
 
+def _landlock() -> bool:
+    """The kernel can confine what is written: version 3 of the interface, asked as linux/landlock.h tells."""
+    create_ruleset, ask_version = 444, 1
+    return int(ctypes.CDLL(None).syscall(create_ruleset, None, ctypes.c_size_t(0), ctypes.c_uint32(ask_version))) >= 3
+
+
 def _pypi() -> bool:
     """pip gets a small project of a pinned version from wherever it is told to look."""
     with tempfile.TemporaryDirectory() as folder:
@@ -56,6 +63,7 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     ),
     "gcc": (lambda: _works("gcc", "--version"), "install gcc"),
     "git": (lambda: _works("git", "--version"), "install git"),
+    "landlock": (_landlock, "run on Linux 6.2 or newer, with landlock in lsm="),
     "make": (lambda: _works("make", "--version"), "install make"),
     "node": (lambda: _works("node", "--version"), "install nodejs"),
     "pidfd": (_pidfd, "run on Linux 5.3 or newer"),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confinements import ROOT, USER, as_user, python_for
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -147,26 +148,10 @@ def under(program: bytes, argv: list[str], user: int, **options: object) -> subp
         prctl.no_new_privileges()
         prctl.filter_calls(program)
 
-    if user != os.getuid():
-        # before the filter: with it, nobody becomes somebody else
-        options |= {"user": user, "group": user, "extra_groups": []}
+    options |= as_user(user)
     start: Callable[[], subprocess.Popen[str]] = lambda: subprocess.Popen(argv, text=True, **options)  # type: ignore[call-overload]  # noqa: E731
     return restricted.start(restrict, start)
 
-
-def python_for(user: int) -> str:
-    """A Python that this user can run: the one under test may lie in somebody's home."""
-    for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        as_user: dict[str, object] = {} if user == os.getuid() else {"user": user, "group": user, "extra_groups": []}
-        try:
-            if subprocess.run([candidate, "-I", "-S", "-c", ""], cwd="/", **as_user).returncode == 0:  # type: ignore[call-overload]
-                return candidate
-        except OSError:
-            continue
-    pytest.skip(f"needs a Python that user {user} can run: install python3 for all users")
-
-
-USERS = [pytest.param(0, id="root", marks=pytest.mark.needs("root")), pytest.param(1001, id="user")]
 
 ATTEMPTS = """
 import ctypes, errno, socket
@@ -184,7 +169,7 @@ for name, number, *arguments in (("keyctl", 250, 0, -3, 1), ("io_uring_setup", 4
 
 
 @pytest.mark.linux
-@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("user", [ROOT, USER])
 def test_no_socket_of_any_family(user: int) -> None:
     if os.getuid() not in (0, user):
         user = os.getuid()

@@ -53,6 +53,29 @@ _OPEN_BELOW = (
 )
 
 
+def too_old(abi: int) -> str | None:
+    """Why a kernel with this version of the interface (0: none) cannot confine what is written, or ``None``."""
+    if abi == 0:
+        return "this kernel has no Landlock, or it is switched off (Linux 6.2 or newer, with landlock in lsm=)"
+    if abi < OLDEST:
+        return f"Landlock ABI {abi} cannot keep files from being truncated; ABI {OLDEST} can (Linux 6.2 or newer)"
+    return None
+
+
+def gaps_of(abi: int, bounds: Bounds) -> tuple[str, ...]:
+    """What stays open with these bounds under a kernel with this version of the interface."""
+    found = [*_ALWAYS_OPEN, *(text for since, text in _OPEN_BELOW if abi < since)]
+    if bounds.sockets:
+        found.append("every unix socket can be reached, not only the granted ones")
+        if abi < 6:
+            found.append("abstract unix sockets can be reached")
+    if not bounds.network:
+        found.append("there is no loopback network either")
+    if _hidden(bounds):
+        found.append("what is protected from reading cannot be opened, but its names, sizes and times can be seen")
+    return tuple(found)
+
+
 class Landlock:
     """The backend ``landlock``. See the module."""
 
@@ -75,17 +98,7 @@ class Landlock:
 
     def gaps(self, bounds: Bounds) -> tuple[str, ...]:
         """What stays open with these bounds under this kernel."""
-        abi = version()
-        found = [*_ALWAYS_OPEN, *(text for since, text in _OPEN_BELOW if abi < since)]
-        if bounds.sockets:
-            found.append("every unix socket can be reached, not only the granted ones")
-            if abi < 6:
-                found.append("abstract unix sockets can be reached")
-        if not bounds.network:
-            found.append("there is no loopback network either")
-        if _hidden(bounds):
-            found.append("what is protected from reading cannot be opened, but its names, sizes and times can be seen")
-        return tuple(found)
+        return gaps_of(version(), bounds)
 
     @contextlib.contextmanager
     def confine(self, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
@@ -244,12 +257,7 @@ def _public_device(entry: os.DirEntry[str]) -> bool:
 def _unavailable() -> str | None:
     if not LINUX:
         return "Landlock is part of Linux"
-    abi = version()
-    if abi == 0:
-        return "this kernel has no Landlock, or it is switched off (Linux 6.2 or newer, with landlock in lsm=)"
-    if abi < OLDEST:
-        return f"Landlock ABI {abi} cannot keep files from being truncated; ABI {OLDEST} can (Linux 6.2 or newer)"
-    return seccomp.unavailable() or _tried()
+    return too_old(version()) or seccomp.unavailable() or _tried()
 
 
 def _tried() -> str | None:
