@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from veil.model.errors import BadInput
@@ -87,7 +87,28 @@ class Executables:
         self._real_path = frozenset(os.path.realpath(folder) for folder in path)
         self._workspace = workspace
         self._known: dict[_Stamp, tuple[str, tuple[str, ...]]] = {}
+        self._programs: dict[tuple[str, str, _Stamp, _Stamp], Program] = {}
+        self._named: dict[str, Program] = {}
+        self._folders: tuple[int, ...] = ()
         self._lock = threading.Lock()
+
+    def named(self) -> Callable[[str], Program]:
+        """A lookup for the programs that rules name: what it found before is good while no folder of PATH changes.
+
+        A program that is written to in its place keeps its inode, and by that it is still known.
+        """
+        folders = tuple(os.stat(folder).st_mtime_ns for folder in self.path)
+        if folders != self._folders:
+            self._folders, self._named = folders, {}
+        found = self._named
+
+        def lookup(word: str) -> Program:
+            program = found.get(word)
+            if program is None:
+                program = found[word] = self.find(word, "/")
+            return program
+
+        return lookup
 
     def find(self, word: str, cwd: str) -> Program:
         """The program that a word names when a command runs in ``cwd``. Never raises for one that is not there."""
@@ -109,6 +130,21 @@ class Executables:
         return self._program(word, path, seen)
 
     def _program(self, word: str, path: str, seen: os.stat_result) -> Program:
+        try:
+            key = (word, path, stamp_of(seen), stamp_of(os.lstat(path)))
+        except OSError:
+            return Program(word, why_not=f"{word!r} is not there any more")
+        known = self._programs.get(key)
+        if known is None:
+            known = self._looked_at(word, path, seen)
+            if known.why_not is None:
+                with self._lock:
+                    if len(self._programs) > 4096:
+                        self._programs.clear()
+                    self._programs[key] = known
+        return known
+
+    def _looked_at(self, word: str, path: str, seen: os.stat_result) -> Program:
         real = os.path.realpath(path)
         local = self._inside(real) or self._inside(os.path.realpath(os.path.dirname(path)))
         # what stands behind a folder of the safe PATH is the host's choice, wherever its links lead

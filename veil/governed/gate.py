@@ -78,7 +78,7 @@ class Gate:
                 program = found[word] = self._executables.find(word, cwd)
             return program
 
-        return self.judge.judge(argv, self._workspace.relative(cwd), lookup)
+        return self.judge.judge(argv, self._workspace.relative(cwd), lookup, self._executables.named())
 
     def see(self, argv: Sequence[str], cwd: str) -> tuple[Seen, ...]:
         """The programs that an argv may start."""

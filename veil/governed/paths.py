@@ -68,7 +68,7 @@ class Workspace:
 
     def relative(self, real: str) -> str:
         """A path inside, from the top of the workspace on; ``.`` for the top itself."""
-        return os.path.relpath(real, self.root)
+        return "." if real == self.root else real[len(self.root) + 1 :]
 
     def folder(self, given: str, cwd: str) -> str:
         """The real path of a folder inside. Raises ``BadInput`` for what is none, ``ValueError`` for one outside."""

@@ -70,19 +70,20 @@ class Judge:
         #: Names that a rule against something speaks of: other words of a script are not looked at further.
         self._named = frozenset().union(*(names_of(rule.words[0]) for rule in self._loose if rule.words))
 
-    def judge(self, argv: Sequence[str], cwd: str, lookup: Lookup) -> Judged:
+    def judge(self, argv: Sequence[str], cwd: str, lookup: Lookup, named: Lookup) -> Judged:
         """The answer for one argv.
 
         Args:
             cwd: relative to the workspace, ``.`` for its top.
             lookup: finds programs; its answer for the first word is what is going to run.
+            named: finds the programs that rules name, to know them under other names.
         """
         seen = see(argv, self._launchers, lookup)
-        git = lookup("git")
+        git = named("git")
         reasons: list[Reason] = []
         errors: list[str] = []
         for one in seen:
-            reasons += self._one(one, argv, cwd, lookup, git, errors)
+            reasons += self._one(one, argv, cwd, named, git, errors)
         final = bool(errors) or any(reason.rule in _FINAL for reason in reasons)
         if self.policy.level == "always_deny":
             reasons.append(Reason("deny", "level:always_deny", "this policy denies everything"))
