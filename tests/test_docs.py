@@ -173,7 +173,8 @@ def keys(tree: ast.AST, of: str = "data") -> set[str]:
 def notes() -> set[str]:
     """Fields that layers and closers of lost runs add to the JSON view, by the code that writes them."""
     found: set[str] = set()
-    written = [*(ROOT / "veil" / "layers").rglob("*.py"), ROOT / "veil/host/changes.py", ROOT / "veil/elsewhere.py"]
+    layers = [path for path in (ROOT / "veil" / "layers").rglob("*.py") if path.parent.name != "tracing"]
+    written = [*layers, ROOT / "veil/host/changes.py", ROOT / "veil/elsewhere.py"]
     for path in written:
         found |= keys(ast.parse(read(path)), "notes")
     (pairs,) = (
