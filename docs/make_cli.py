@@ -94,7 +94,7 @@ TAPED = (
     ("cassette", "diff", "greet.veil.txtar", "other.veil.txtar"),
     ("cassette", "check", "."),
 )
-COMMANDS = ("run", "start", "logs", "kill", "detail", "runs", "ps")
+COMMANDS = ("run", "shell", "init", "mcp", "start", "logs", "kill", "detail", "runs", "ps")
 COMMANDS += ("plan", "checkpoint", "restore", "checkpoints", "diff", "drop", "gc", "doctor")
 COMMANDS += ("cassette show", "cassette diff", "cassette check", "cassette record")
 

@@ -18,7 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("running", "effects", "results", "pytest", "plan", "checkpoints", "trace")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("running", "effects", "results", "pytest", "plan", "checkpoints", "trace")
+    ),
+    *(ROOT / "docs" / f"{name}.md" for name in ("shell", "init", "agents")),
 ]
 
 _PYTHON = re.compile(r"(<!-- run -->\n```python\n(?P<code>.*?)```\n\n```text\n)(?P<told>.*?)(?=```)", re.DOTALL)

@@ -63,9 +63,10 @@ def put(text: bytes | None, hint: str, name: str) -> bytes:
     block = None if text is None else find(text, name)
     if text is None:
         return _block(hint, frozenset({"created"}), b"\n")
-    ends = _ends(text)
     if block is not None:
-        return text[: block.start] + _block(hint, block.words, ends) + text[block.end :]
+        as_it_is = _ends(text[block.start : block.end])
+        return text[: block.start] + _block(hint, block.words, as_it_is) + text[block.end :]
+    ends = _ends(text)
     joined = bool(text) and not text.endswith(b"\n")
     before = text + ends * joined + ends * bool(text)
     return before + _block(hint, frozenset({"joined"} if joined else ()), ends)
@@ -77,11 +78,12 @@ def taken(text: bytes, name: str) -> bytes | None:
     if block is None:
         return text
     before, after = text[: block.start], text[block.end :]
-    ends = _ends(text)
-    if before.endswith(ends + ends) or before == ends:  # the empty line in front of it is ours as well
-        before = before[: -len(ends)]
+    ends = _ends(text[block.start : block.end])
+    shorter = before.removesuffix(ends)
+    if shorter != before and shorter.endswith(b"\n"):  # the empty line in front of it is ours as well
+        before = shorter
         if "joined" in block.words and not after:
-            before = before[: -len(ends)]
+            before = before.removesuffix(ends)
     left = before + after
     return None if not left and "created" in block.words else left
 

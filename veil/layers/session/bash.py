@@ -59,37 +59,35 @@ def dump(out: int) -> str:
     return f"{{ {_DUMP} }} 2>/dev/null >&{out}"
 
 
-def _quoted(text: str) -> str:
-    """As it stands between the quotes in what ``trap -p`` prints."""
-    return text.replace("'", "'\\''")
+#: Behind ours: the command's own trap finds the status and the options that it would have found.
+_AS_IT_WAS = (
+    "; { [[ $__veil_o == *u* ]] && builtin set -u; [[ $__veil_o == *x* ]] && builtin set -x; "
+    "(builtin exit $__veil_s); } 2>/dev/null; "
+)
 
 
 def _watched(out: int) -> str:
     """A ``trap`` that keeps ours in front of the command's own trap on EXIT, and shows it to nobody."""
-    ours = dump(out)
-    # afterwards the command's own trap finds the status and the options that it would have found
-    first = f"{{ __veil_s=$? __veil_o=$-; }} 2>/dev/null; {ours}; "
-    first += "{ [[ $__veil_o == *u* ]] && builtin set -u; [[ $__veil_o == *x* ]] && builtin set -x; "
-    first += "(builtin exit $__veil_s); } 2>/dev/null; "
-    alone = f"trap -- '{_quoted(ours)}' EXIT"
     return f"""trap() {{
 {{ builtin local - && builtin set +x; }} 2>/dev/null
-builtin local __veil_t __veil_r=0
+if [[ $# != 0 && $1 != -p && ( $BASH_SUBSHELL != 0 || " $* " != *' 0 '* && " $* " != *[Ee][Xx][Ii][Tt]* ) ]]; then
+builtin trap "$@"
+else
+builtin local __veil_ours={shlex.quote(dump(out))} __veil_q="'" __veil_r="'\\''" __veil_t __veil_e=0
+builtin local __veil_first="{{ __veil_s=\\$? __veil_o=\\$-; }} 2>/dev/null; $__veil_ours"{shlex.quote(_AS_IT_WAS)}
 if [[ $# == 0 || $1 == -p ]]; then
-__veil_t=$(builtin trap "$@"); __veil_r=$?
-__veil_t=${{__veil_t//{shlex.quote(_quoted(first))}/}}; __veil_t=${{__veil_t//{shlex.quote(alone)}/}}
+__veil_t=$(builtin trap "$@"); __veil_e=$?
+__veil_first=${{__veil_first//"$__veil_q"/"$__veil_r"}} __veil_ours=${{__veil_ours//"$__veil_q"/"$__veil_r"}}
+__veil_t=${{__veil_t//"$__veil_first"/}}; __veil_t=${{__veil_t//"trap -- '$__veil_ours' EXIT"/}}
 __veil_t=${{__veil_t#$'\\n'}}
 if [[ -n $__veil_t ]]; then builtin printf '%s\\n' "$__veil_t"; fi
-builtin return $__veil_r
-fi
-if [[ $BASH_SUBSHELL != 0 || " $* " != *' 0 '* && " $* " != *[Ee][Xx][Ii][Tt]* ]]; then builtin trap "$@"
 else
-builtin trap "$@"; __veil_r=$?
+builtin trap "$@"; __veil_e=$?
 __veil_t=$(builtin trap -p EXIT)
-if [[ -z $__veil_t ]]; then builtin trap {shlex.quote(ours)} EXIT
-elif [[ $__veil_t != *__veil_reveal* ]]; then builtin eval "set $__veil_t"
-builtin trap {shlex.quote(first)}"$3" EXIT; fi
-builtin return $__veil_r
+if [[ -z $__veil_t ]]; then builtin trap "$__veil_ours" EXIT
+elif [[ $__veil_t != *__veil_reveal* ]]; then builtin eval "set $__veil_t"; builtin trap "$__veil_first$3" EXIT; fi
+fi
+builtin return $__veil_e
 fi
 }}"""
 
@@ -104,19 +102,21 @@ def beginning(
         env: what the environment says. moved: what it should say and cannot; said here.
         into: the descriptor this is read from. traps: whether the command may set traps.
     """
-    lines = [f"exec {into}<&-", f"builtin printf 'begun\\0' >&{out}", "{ builtin unset BASH_ENV"]
+    lines = [f"exec {into}<&-", f"builtin printf 'begun\\0' >&{out}", "builtin unset BASH_ENV"]
+    if state is None:
+        lines.append(dump(out))
+    # in front of the aliases, which could mean anything by the words of this
+    if traps:
+        lines.append(_watched(out))
+    lines.append(f"builtin trap {shlex.quote(dump(out))} EXIT")
+    lines.append("{ :")
     if state is not None:
         lines += [*_switching(state), *_defining(state, env, out)]
     # POSIXLY_CORRECT, which may be among them, changes how everything after it is read
     lines += [f"builtin export {name}={shlex.quote(moved[name])}" for name in sorted(moved)]
-    lines.append("} 2>/dev/null")
-    if state is None:
-        lines.append(dump(out))
-    if traps:
-        lines.append(f"builtin eval {shlex.quote(_watched(out))} 2>/dev/null")
-    lines.append(f"builtin trap {shlex.quote(dump(out))} EXIT")
     if state is not None:
         lines += _options(state)
+    lines.append("} 2>/dev/null")
     return "\n".join(lines) + "\n"
 
 
@@ -165,7 +165,7 @@ def _options(state: State) -> list[str]:
     wanted += [("+o", name) for name in sorted(_USUAL_OPTIONS - state.options)]
     loud = [("-o", name) for name in _LOUD if name in state.options]
     words = " ".join(f"{sign} {name}" for sign, name in [*wanted, *loud])
-    return [f"{{ builtin set {words}; }} 2>/dev/null"] if words else []
+    return [f"builtin set {words}"] if words else []
 
 
 def told(data: bytes, before: State | None, cwd: str) -> State | None:

@@ -75,6 +75,11 @@ class SessionLayer:
         return Findings(notes=notes)
 
 
+def _may_trap(text: str) -> bool:
+    # most texts have none of these in them, and the search looks at every character
+    return any(word in text for word in ("trap", "source", "eval", ".")) and _TRAPS.search(text) is not None
+
+
 def kind_of(shell: str) -> str | None:
     """``bash``, ``posix``, or ``None`` for a shell that cannot be in a session."""
     name = os.path.basename(shell)
@@ -135,7 +140,7 @@ class _Shell:
         before = self._before
         texts = [self._command.text or "", *((before.functions, before.aliases) if before is not None else ())]
         parts = (self._before, everything, self._into, self._out, self._moved)
-        return bash.beginning(*parts, traps=any(map(_TRAPS.search, texts)))
+        return bash.beginning(*parts, traps=any(map(_may_trap, texts)))
 
     def launch(self) -> Launch:
         """The launch that has it read."""
