@@ -164,6 +164,8 @@ def open_view(
     real = os.path.realpath(folder)
     if real == "/":
         raise CannotView({"preview": "the root folder cannot be covered by a view of itself"})
+    if not os.path.isdir(real):
+        raise CannotView({"preview": "the folder is gone"})
     reasons: dict[str, str] = {}
     hidden = tuple(path for path in own if lies_below(path, real) and os.path.isdir(path) and path != real)
     for method in methods:
