@@ -82,7 +82,7 @@ def test_a_view_that_does_not_stand_runs_nothing(tree: Path, tmp_path: Path) -> 
     view = open_view(str(tree), Rooms(tmp_path / "rooms"), most_bytes=9, methods=["overlay"])
     try:
         launch = view.launch(Launch(("touch", "b"), str(tree), dict(os.environ)))
-        os.rmdir(Path(view.room.path, "work"))
+        Path(view.room.path, "work").rename(Path(view.room.path, "away"))
         done = subprocess.run([*launch.outside, *launch.argv], cwd=launch.cwd, check=False)
         assert done.returncode == 125
         assert view.broken() == "No such file or directory"
@@ -401,7 +401,8 @@ def test_an_apply_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> Non
             veil.apply(result.id)
             broken_off += 1
         except veil.Refused as refusal:
-            assert refusal.code == "already_applied"
+            if refusal.code != "already_applied":
+                raise
         found = facts(tree, times=False)
         names = [f"made{each}{rest}" for each in range(1, 41) for rest in ("", "/deep", "/deep/m")]
         assert found.keys() == {"", "link", "turned", *names, *(f"file{each}" for each in range(1, 41))}
@@ -438,10 +439,8 @@ def test_the_command_line_previews_and_applies(tree: Path) -> None:
     assert "D a" in shown.stdout
     assert "preview_method" in shown.stdout
     done = call("apply", data["id"])
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"{data['id']} applied in {os.path.realpath(tree)}\n--- 1 changed\nA b\n",
-    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{data['id']} applied in {os.path.realpath(tree)}\n--- 1 changed\nA b\n"
     again = call("apply", data["id"], "--json")
     assert again.returncode == 125
     assert json.loads(again.stdout)["error"] == "already_applied"
