@@ -78,6 +78,10 @@ class RunReply(TypedDict, total=False):
     stash: dict[str, Any]
     look_gaps: Any
     secrets_env_scrubbed: int
+    sandboxed: bool
+    sandbox: dict[str, Any]
+    secrets_protected: int
+    limit: str
     session: str
     cwd: str
     session_state: str
