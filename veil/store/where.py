@@ -103,7 +103,7 @@ def trespass(directory: Path) -> str | None:
     for step in steps:
         try:
             found = os.lstat(step)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # nobody put anything there; whoever makes it will be told
             return None
         if open_to_all and found.st_uid not in (mine, 0):
             return f"{step} belongs to another user"
