@@ -69,7 +69,8 @@ def plain(cwd: Path) -> None:
 
 
 def main(rounds: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="veil-bench-") as name:
+    # a project does not lie in /tmp as a rule, where a sandbox has something else
+    with tempfile.TemporaryDirectory(prefix="veil-bench-", dir="/var/tmp") as name:
         base = Path(name).resolve()
         os.environ["VEIL_STATE_DIR"] = str(base / "state")
         cwd = base / "tree"

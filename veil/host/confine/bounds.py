@@ -15,10 +15,11 @@ option             absent (``None``)       empty                 filled
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from veil.host.confine import credentials, repositories
@@ -62,6 +63,12 @@ def within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
+@functools.cache
+def system(path: str) -> str:
+    """A place that a running system does not move, without links."""
+    return os.path.realpath(path)
+
+
 def sketch(wish: Sandbox, cwd: str) -> Bounds:
     """What can be said of the bounds without looking at any path: enough to ask a backend whether it can at all."""
     return Bounds(cwd, cwd, network=wish.network, sockets=wish.unix_sockets, allowance=_allowance(wish))
@@ -100,26 +107,23 @@ def _draw(
     for at, root in enumerate(roots):
         _refuse_too_much("writable" if at else "cwd", root)
     gaps: list[str] = []
-    hidden: dict[str, None] = {}
+    hidden: dict[str, bool] = {}
     for path in wish.deny_read:
         spelled = _absolute(path, cwd, environment)
         if os.path.exists(spelled):
-            hidden[os.path.realpath(spelled)] = None
+            hidden[os.path.realpath(spelled)] = os.path.isdir(spelled)
         else:
             gaps.append(f"deny_read {path}: nothing was there when the run began")
     denied = len(hidden)
     if wish.protect_secrets:
-        for place in credentials.places(environment):
-            if _holds_something(place):
-                hidden[os.path.realpath(place)] = None
+        hidden.update(_credentials(environment))
     masked = _outermost(hidden)
     _refuse_covering(masked, roots)
     state = tuple(_own(own, roots))
-    folders = tuple(path for path in masked if os.path.isdir(path))
     if set(credentials.homes(environment)) & set(roots):
         names = ", ".join(name for name in _STARTUP if os.path.lexists(os.path.join(cwd, name)))
         gaps.append(f"the home folder is writable, and with it what runs at the next login ({names or 'nothing yet'})")
-    for own_code in dict.fromkeys(os.path.realpath(path) for path in (sys.prefix, os.path.dirname(__file__))):
+    for own_code in (system(sys.prefix), system(os.path.dirname(__file__))):
         if any(within(own_code, root) for root in roots):
             gaps.append(f"{own_code} is writable, and the program that veil runs in comes from there")
             break
@@ -130,8 +134,8 @@ def _draw(
         writable=tuple(dict.fromkeys(roots[1:])),
         network=wish.network,
         sockets=tuple(_sockets(wish, cwd, environment)),
-        masked_folders=folders,
-        masked_files=tuple(path for path in masked if path not in folders),
+        masked_folders=tuple(path for path in masked if hidden[path]),
+        masked_files=tuple(path for path in masked if not hidden[path]),
         readonly=kept.readonly,
         pinned=kept.pinned,
         readable=tuple(os.path.realpath(path) for path in readable),
@@ -141,13 +145,21 @@ def _draw(
     return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied)
 
 
-def _holds_something(path: str) -> bool:
-    """Whether there is anything that may be a secret: ``/dev/null`` often stands for no file at all."""
-    try:
-        kind = os.stat(path).st_mode
-    except OSError:  # not there, or in a folder that this user, who runs the command, cannot enter either
-        return False
-    return not (stat.S_ISCHR(kind) or stat.S_ISBLK(kind))
+def _credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """Places with credentials, without links, and whether each is a folder."""
+    real: dict[str, str] = {}
+    for place in credentials.places(environment):
+        try:
+            kind = os.stat(place).st_mode
+        except OSError:  # not there, or where this user, who runs the command, cannot go either
+            continue
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            continue  # /dev/null often stands for no file at all
+        folder, _, name = place.rpartition("/")
+        if folder not in real:
+            real[folder] = os.path.realpath(folder or "/").rstrip("/")
+        path = f"{real[folder]}/{name}"
+        yield os.path.realpath(path) if os.path.islink(path) else path, stat.S_ISDIR(kind)
 
 
 def _absolute(path: str, cwd: str, environment: Mapping[str, str]) -> str:
@@ -168,7 +180,7 @@ def _real(option: str, path: str, cwd: str = "/", environment: Mapping[str, str]
 def _refuse_too_much(option: str, root: str) -> None:
     """A folder with which everything, or what holds the sandbox up, would be writable."""
     for place in _WHOLE:
-        real = os.path.realpath(place)
+        real = system(place)
         if within(real, root) or (place in _KERNEL and within(root, real)):
             raise CannotBound(
                 option,
@@ -177,10 +189,11 @@ def _refuse_too_much(option: str, root: str) -> None:
             )
 
 
-def _outermost(paths: Mapping[str, None]) -> list[str]:
+def _outermost(paths: Iterable[str]) -> list[str]:
     """Those that do not lie below another of them, in order of their names."""
     kept: list[str] = []
-    for path in sorted(paths):
+    # by their parts: "/a-b" must not come between "/a" and what lies below it
+    for path in sorted(paths, key=lambda path: path.split("/")):
         if not kept or not within(path, kept[-1]):
             kept.append(path)
     return kept

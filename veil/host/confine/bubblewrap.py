@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from veil.host.confine import allowances, seccomp
 from veil.host.confine.base import Bounds, Wrapped
-from veil.host.confine.bounds import within
+from veil.host.confine.bounds import system, within
 from veil.host.confine.status import Channel, Inside
 from veil.host.processes import LINUX
 
@@ -208,15 +208,15 @@ class _Confinement:
 
 def mounts(bounds: Bounds) -> list[str]:
     """What is laid over the read-only system, each before what lies below it."""
-    tmp = os.path.realpath(_TMP)
-    hidden = [folder for folder in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))) if os.path.isdir(folder)]
+    tmp = system(_TMP)
+    hidden = [folder for folder in dict.fromkeys(map(system, ("/run", "/var/run"))) if os.path.isdir(folder)]
     words: list[str] = []
     for folder in hidden:
         words += ["--tmpfs", folder]
     for link in _LINKS:
         if os.path.islink(link):
             words += ["--symlink", os.readlink(link), link]
-    for path in dict.fromkeys(os.path.realpath(path) for path in _RESOLVER):
+    for path in dict.fromkeys(os.path.realpath(path) for path in _RESOLVER if os.path.islink(path)):
         if os.path.isfile(path) and any(within(path, folder) for folder in hidden):
             words += ["--ro-bind", path, path]
     words += ["--bind", bounds.temp, tmp]
@@ -229,11 +229,13 @@ def mounts(bounds: Bounds) -> list[str]:
         words += ["--bind", path, path]
     for path in (*bounds.readonly, *bounds.readable, *bounds.sockets):
         words += ["--ro-bind", path, path]
-    replaced = (*hidden, tmp, "/dev", "/proc")
+    emptied = (*hidden, tmp, "/dev")
 
     def gone(path: str) -> bool:
         """Nothing of it is there inside, so there is nothing to mask: doing so would make it in the private folder."""
-        if not any(within(path, folder) for folder in replaced):
+        if path.startswith("/proc/"):
+            return path[6:7].isdigit()  # a process outside
+        if not any(within(path, folder) for folder in emptied):
             return False
         return not any(within(path, root) for root in (*roots, *bounds.shown)) and path not in bounds.readable
 
