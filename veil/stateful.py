@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _numbers = itertools.count(1)
 _named: dict[str, Shell] = {}
 _named_lock = threading.Lock()
+_beginning = threading.Lock()
 
 
 class Shell:
@@ -156,8 +157,9 @@ class Shell:
         """What the command left, from its record: of a run, or of a recording."""
         notes = record.observation.findings.notes
         if carried.after is not None:
-            self._state = carried.after
-        if record.observation.outcome.ended == "exited" and "session_state" not in notes:
+            # not from the notes: a secret in the name of a folder is taken out of them
+            self._state, self._cwd = carried.after, carried.after.cwd
+        elif record.observation.outcome.ended == "exited" and "session_state" not in notes:
             self._cwd = notes.get("cwd", asked.request.command.cwd if asked.request.command.text else self._cwd)
         if notes.get("session_changed"):
             self._mark = self._next_mark(asked)
@@ -237,18 +239,19 @@ def shell_named(name: str, options: Mapping[str, Any] | None = None) -> Shell:
 
     Raises ``NotFound`` with the names that there are, or ``BadInput``.
     """
-    with _named_lock:
-        found = _named.get(name)
-    if found is not None:
-        return found
-    if options is None:
-        raise NotFound(f"session {name!r}", shells())
-    return _enter(_runner, name, options)
+    with _beginning:  # of two that ask for a new one at once, the second gets that of the first
+        with _named_lock:
+            found = _named.get(name)
+        if found is not None:
+            return found
+        if options is None:
+            raise NotFound(f"session {name!r}", shells())
+        return _enter(_runner, name, options)
 
 
 def _enter(runner: Runner, name: str | None, options: Mapping[str, Any]) -> Shell:
     if name is None:
-        name = f"s{next(_numbers)}"
+        name = next(free for number in _numbers if (free := f"s{number}") not in _named)
     elif not isinstance(name, str) or not name.strip() or len(name) > 80 or not name.isprintable():
         raise BadInput("name", name, "a name of 1 to 80 characters that can be printed")
     made = Shell(runner, name, options)

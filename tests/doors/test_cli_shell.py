@@ -27,6 +27,34 @@ def test_lines_of_one_session(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, b"")
 
 
+LINES = """for x in 1 2
+do echo $x
+done
+cat <<E
+a 'b
+E
+f() {
+  echo "in
+f"
+}
+f
+echo 'it''s'; true &&
+echo and
+x=$(echo 1
+echo 2); echo $x
+echo )
+echo "never ended
+"""
+
+
+def test_a_command_goes_on_until_it_is_whole(tmp_path: Path) -> None:
+    done = veil("shell", "--no-contain", cwd=tmp_path, stdin=LINES.encode())
+    assert done.stdout == b"1\n2\na 'b\nin\nf\nits\nand\n1 2\n"
+    assert b"syntax error near unexpected token `)'" in done.stderr
+    assert b"unexpected EOF" in done.stderr
+    assert done.returncode == 2
+
+
 def test_one_document_for_each_command(tmp_path: Path) -> None:
     lines = b"cd /; echo a\nno-such-command\n\nsleep 60\nx=$((1+1)); echo $x\n"
     done = veil("shell", "--json", "--name", "job", "--timeout", "1.5", "--effects", "off", cwd=tmp_path, stdin=lines)

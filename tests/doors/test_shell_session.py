@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import shlex
@@ -494,6 +495,71 @@ def test_a_folder_that_is_gone(sh: veil.Shell, tmp_path: Path) -> None:
     assert "session_cwd_gone" not in sh.run("pwd").to_dict()
 
 
+@pytest.mark.parametrize("name", ["a b", "it's", "tail\n", "\udcff\udcfe", "-n", "$(x)"])
+def test_folders_of_any_name(sh: veil.Shell, tmp_path: Path, name: str) -> None:
+    (tmp_path / "w" / name / "in").mkdir(parents=True)
+    assert sh.run(["true"], cwd=name).ok
+    result = sh.run('cd "$N"; cd ./in', env={"N": f"./{name}"})
+    assert result.ok, result
+    assert sh.cwd == f"{tmp_path}/w/{name}/in"
+    assert sh.run("pwd").stdout_bytes == os.fsencode(sh.cwd) + b"\n"
+    assert (
+        out(sh, "cd ..; [[ $OLDPWD == */in ]] && cd - > /dev/null && pwd | wc -c")
+        == f"{len(os.fsencode(sh.cwd)) + 1}\n"
+    )
+
+
+def test_a_secret_in_the_name_of_a_folder(sh: veil.Shell) -> None:
+    secret = "hunter2-hunter2"
+    result = sh.run(f"mkdir {secret}; cd {secret}", secrets=[secret])
+    assert secret not in json.dumps(result.to_dict())
+    assert os.path.basename(sh.cwd) == secret
+    assert out(sh, "basename $PWD") == secret + "\n"
+
+
+def test_names_in_the_environment_that_no_shell_has(tmp_path: Path) -> None:
+    env = {"a.b": "dot", "BASH_FUNC_theirs%%": "() { echo theirs; }", "1x": "digit"}
+    with veil.shell(cwd=tmp_path, env=env, effects=False) as sh:
+        for _ in range(3):
+            assert out(sh, "theirs; env | grep -E '^(a.b|1x)=' | sort") == "theirs\n1x=digit\na.b=dot\n"
+        sh.run("unset -f theirs")
+        assert sh.run("theirs").exit == 127
+
+
+def test_many_commands_leave_nothing_open(sh: veil.Shell) -> None:
+    sh.run("true")
+    before = len(os.listdir("/dev/fd"))
+    for n in range(60):
+        sh.run(f"export V{n}={n}")
+    assert len(os.listdir("/dev/fd")) == before
+    assert out(sh, "echo $V0 $V59") == "0 59\n"
+
+
+def test_contained(sh: veil.Shell) -> None:
+    sh.run("x=1; export A=2; f() { echo f; }", contain=True)
+    assert out(sh, "f; echo $x $A; cd ..", contain=True) == "f\n1 2\n"
+    assert out(sh, "pwd") == f"{sh.cwd}\n"
+
+
+@pytest.mark.needs("strace")
+def test_traced(sh: veil.Shell) -> None:
+    sh.run("x=1; touch made", trace=True)
+    result = sh.run("echo $x", trace=True)
+    assert result.stdout == "1\n"
+    assert "session_state" not in result.to_dict()
+
+
+def test_a_preview_keeps_the_state_as_it_was(sh: veil.Shell) -> None:
+    sh.run("x=1")
+    try:
+        result = sh.run("mkdir d; cd d; x=2; echo $x", preview=True)
+    except Refused as refused:  # no way to make a view on this machine
+        pytest.skip(str(refused))
+    assert result.stdout == "2\n"
+    assert result.to_dict()["session_state"] == "as before: a preview changes nothing"
+    assert out(sh, "ls; echo $x; pwd") == f"1\n{sh.cwd}\n"
+
+
 def test_nothing_of_the_session_shows_in_the_view(sh: veil.Shell) -> None:
     assert set(sh.run("true").to_dict()) == {"id", "exit", "ok", "ms", "session", "effects"}
     assert sh.run("cd ..").to_dict()["cwd"] == sh.cwd
@@ -637,9 +703,10 @@ def test_a_posix_shell_reads_as_it_does_alone(plain: veil.Shell) -> None:
 
 
 @pytest.mark.needs("bubblewrap")
-def test_a_session_in_a_sandbox(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["bubblewrap", "landlock"])
+def test_a_session_in_a_sandbox(tmp_path: Path, backend: str) -> None:
     (tmp_path / "w").mkdir()
-    with veil.shell(cwd=tmp_path / "w", sandbox=True, effects=False) as sh:
+    with veil.shell(cwd=tmp_path / "w", sandbox={"backend": backend}, effects=False) as sh:
         sh.run("export A=1; f() { echo f $A; }; touch in")
         result = sh.run(f"f; pwd; touch {tmp_path}/out")
         assert result.stdout == f"f 1\n{tmp_path}/w\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 @options.as_json
 def shell(name: str | None, as_json: bool, **said: Any) -> int:
     """Run each line of standard input as a command of one session: what it leaves in the shell (folder, variables,
-    functions, options) is there for the next. The options are those of each command. A line that ends in a backslash
-    goes on in the next one.
+    functions, options) is there for the next. The options are those of each command. What is not whole yet (an open
+    quote or here document, an `if` without its `fi`) goes on in the next line.
 
     Exits with the code of the last command.
     """
@@ -76,10 +77,30 @@ def _next_command(session: Shell, *, asking: bool) -> str | None:
             continue
         if not line:
             return "\n".join(lines) if lines else None
-        text = os.fsdecode(line.replace(b"\0", b"")).removesuffix("\n").removesuffix("\r")
-        lines.append(text)
-        if (len(text) - len(text.rstrip("\\"))) % 2 == 0:
+        lines.append(os.fsdecode(line.replace(b"\0", b"")).removesuffix("\n").removesuffix("\r"))
+        if not _goes_on("\n".join(lines)):
             return "\n".join(lines)
+
+
+#: What bash says of a text that ends too early, in the language of ``LC_ALL=C``.
+_TOO_EARLY = ("unexpected end of file", "unexpected EOF", "delimited by end-of-file")
+#: Without one of these in it nothing can be open.
+_OPENING = re.compile(r"""['"`({]|<<|\b(?:if|for|while|until|case|select)\b|(?:&&|\|)\s*$""")
+
+
+def _goes_on(text: str) -> bool:
+    """Whether the command is not whole: asked of bash, which reads it and runs nothing."""
+    import shutil
+
+    import veil
+
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        return True
+    bash = shutil.which("bash") if _OPENING.search(text) else None
+    if bash is None:
+        return False
+    told = veil.run([bash, "-n"], stdin=text + "\n", effects=False, no_store=True, env={"LC_ALL": "C"})
+    return any(words in told.stderr for words in _TOO_EARLY)
 
 
 def _one(session: Shell, text: str, *, as_json: bool) -> tuple[int, signal.Signals | None]:

@@ -63,13 +63,12 @@ class SessionLayer:
             outcome = yield shell.launch()
             first, after, problem = shell.told(nameless.content_of(out))
         reason = _unkept(outcome, plan) or problem
-        if reason is None and after is not None:
+        if carried.keep and reason is None and after is not None:
+            carried.after = after
             if after.cwd != launch.cwd:
                 notes["cwd"] = after.cwd
             if after != first:
                 notes["session_changed"] = True
-            if carried.keep:
-                carried.after = after
         elif carried.keep:
             notes["session_state"] = f"as before: {reason}"
         return Findings(notes=notes)
