@@ -81,7 +81,7 @@ EVERY = {
 }
 RECORDED = """
     def test_it(veil_run):
-        assert veil_run("echo a-very-secret-value $EXTRA").stdout == "a-very-secret-value given\\n"
+        assert veil_run("echo a-very-secret-value $EXTRA").stdout == "[redacted] given\\n"
 """
 
 
