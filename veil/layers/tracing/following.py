@@ -21,8 +21,8 @@ _USUAL = re.compile(
 )
 #: Calls kept of a process whose parent is not known yet; more make it one of unknown origin.
 _MOST_HELD = 512
-#: Openings remembered, so that the same one is dealt with once.
-_MOST_OPENED = 50_000
+#: Lines remembered: each start of a program opens the same files, and a line that was read need not be again.
+_MOST_KNOWN = 20_000
 
 
 class Follower:
@@ -62,7 +62,8 @@ class Follower:
         self._forking: dict[int, bytes] = {}
         self._guessed: set[int] = set()
         self._seen_one = False
-        self._opened: set[tuple[bytes, bytes]] = set()
+        #: Lines without their process that were dealt with, and the working directory that they name.
+        self._known: dict[bytes, bytes] = {}
 
     # -- the log
 
@@ -90,6 +91,19 @@ class Follower:
 
     def _usual(self, line: bytes) -> bool:
         """Deal with a line of the most frequent kind; ``False``: it is not of it."""
+        number, _, tail = line.partition(b" ")
+        known = self._known.get(tail)
+        if known is None:
+            return self._opening(line, tail)
+        process = self._processes.get(int(number))
+        if process is None:
+            return False
+        self._alive.add(int(number))
+        if known:
+            process.folder.path = known
+        return True
+
+    def _opening(self, line: bytes, tail: bytes) -> bool:
         found = _USUAL.fullmatch(line)
         process = None if found is None else self._processes.get(int(found[1]))
         if found is None or process is None:
@@ -98,12 +112,13 @@ class Follower:
         self._alive.add(int(number))
         if at == b"AT_FDCWD":
             process.folder.path = folder
-        if real is not None and process.own and (real, flags) not in self._opened:
-            if len(self._opened) >= _MOST_OPENED:
-                self._opened.clear()
-            self._opened.add((real, flags))
-            path = name if name.startswith(b"/") else folder.rstrip(b"/") + b"/" + name
-            opened(self, path, flags, values.Result(0, None, values.Descriptor(None, real)))
+        if process.own:
+            if real is not None:
+                path = name if name.startswith(b"/") else folder.rstrip(b"/") + b"/" + name
+                opened(self, path, flags, values.Result(0, None, values.Descriptor(None, real)))
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[tail] = folder if at == b"AT_FDCWD" else b""
         return True
 
     def _take(self, item: Item) -> None:
