@@ -7,7 +7,8 @@ word, what is glued to an option letter, what stands after ``=``, ``:``, ``,`` o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from veil.policy.names import skeleton
@@ -15,9 +16,14 @@ from veil.policy.options import is_option
 
 #: After one of these a path may begin, and before one it may end.
 _SEPARATORS = re.compile(r"[=,:@;|<>\"'(){}\[\]!^+&`%#*?]")
-#: A scheme and two slashes: an address and no path (unless a folder of that name is there: ``Candidate.unless``).
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_FILE_ADDRESS = re.compile(r"(?:^|[^A-Za-z0-9_.-])file:", re.IGNORECASE)
+#: An address on the network is no path, unless a folder with the name of its scheme is there (``Candidate.unless``).
+#: Any other word and a colon in front of slashes is a host, a label or a mount, and the slashes begin a path.
+_ADDRESS = re.compile(
+    r"(?:https?|ftps?|sftp|ssh|git|git\+(?:ssh|https?)|svn(?:\+ssh)?|wss?|s3|gs|ldaps?|rsync|redis|amqps?|mqtt|tcp|udp"
+    r"|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|oci|docker|npm|urn|mailto|smtps?|imaps?|irc|telnet|nntp)://[^\s,;|<>\"'`]*",
+    re.IGNORECASE,
+)
+_FILE_ADDRESS = re.compile(r"(?:^|[^A-Za-z0-9_.-])file:|^-[A-Za-z0-9]file:|^-[^-].*file:/", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{\w+[^}]*\}|\w+)/")
 _BLANK = re.compile(r"\s(?=/)")
 #: More separators than this, and only neighbouring ones are taken together.
@@ -43,25 +49,31 @@ def refused(word: str) -> str | None:
     """Why a word is refused whatever is on the disk: the address of a file, a home, a variable in front of a path."""
     if _FILE_ADDRESS.search(word) or (not word.isascii() and _FILE_ADDRESS.search(skeleton(word))):
         return "an address of a local file"
-    for text in _pieces(word):
-        if text.startswith("~"):
-            return "a path in a home directory"
-        if _VARIABLE.match(text):
-            return "a path behind a variable, which nothing here expands"
+    if "~" in word or "$" in word:
+        addresses = [match.span() for match in _ADDRESS.finditer(word)]
+        for start, _ in _pieces(word):
+            if word.startswith("~", start) and not _within(start, addresses):
+                return "a path in a home directory"
+            if _VARIABLE.match(word, start):
+                return "a path behind a variable, which nothing here expands"
     return None
 
 
 def candidates(word: str) -> Iterator[Candidate]:
     """Every text in a word that a program may open as a path; each once."""
     seen: set[str] = set()
-    address = _ADDRESS.search(word)
-    for text in _pieces(word):
+    addresses = [match.span() for match in _ADDRESS.finditer(word)] if "://" in word else []
+    for start, end in _pieces(word):
+        text = word[start:end]
         if not text or text in seen or _plain_option(text):
             continue
         seen.add(text)
-        if address is not None and text in word[address.start() :] and not word.startswith(text + "="):
-            scheme = word[address.start() : address.end() - 2]
-            yield Candidate(text, unless=scheme)
+        if _within(start, addresses):
+            address = next(span for span in addresses if span[0] <= start < span[1])
+            yield Candidate(text, unless=word[address[0] : address[1]].split("/")[0])
+        elif any(start < first < end for first, _ in addresses):
+            # the address stands behind an option or a name: as a path it would begin with a folder of that name
+            yield Candidate(text, unless=text.split("/")[0])
         else:
             yield Candidate(text)
     for match in _BLANK.finditer(word):
@@ -71,21 +83,25 @@ def candidates(word: str) -> Iterator[Candidate]:
             yield Candidate(text, only_if_there=True)
 
 
+def _within(start: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= start < last for first, last in spans)
+
+
 def _plain_option(text: str) -> bool:
     return is_option(text) and "/" not in text
 
 
-def _pieces(word: str) -> Iterator[str]:
-    """The word, its tails and middles between separators, and what may be glued to an option letter."""
-    yield word
+def _pieces(word: str) -> Iterator[tuple[int, int]]:
+    """The word, its tails and middles between separators, and what may be glued to an option letter, as spans."""
+    yield 0, len(word)
     marks = [match.start() for match in _SEPARATORS.finditer(word)]
     starts = [mark + 1 for mark in marks]
     ends = [*marks, len(word)]
     if is_option(word) and word[1] != "-":
         starts += range(2, min(len(word), _GLUED))
         # further on, a name that begins with a slash or two dots is still one
-        starts += [match.start() for match in re.finditer(r"/|\.\.|~", word[_GLUED:])]
+        starts += [_GLUED + match.start() for match in re.finditer(r"/|\.\.|~", word[_GLUED:])]
     for start in (0, *starts):
-        behind = [end for end in ends if end > start]
-        for end in behind if len(ends) <= _MANY else {behind[0], behind[-1]} if behind else ():
-            yield word[start:end]
+        at = bisect_right(ends, start)
+        behind = ends[at:] if len(ends) <= _MANY else {*ends[at : at + 1], *ends[-1:]}
+        yield from ((start, end) for end in behind if end > start)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from veil.policy.names import listed, names_of, words_in
-from veil.policy.options import is_option
+from veil.policy.options import is_option, leading
 from veil.policy.programs import MULTICALL, Lookup, Program
 
 #: How deep launchers may stand in each other before nothing is taken for understood.
@@ -197,7 +197,8 @@ class _Walk:
 
 
 def _runs(names: frozenset[str], argv: Sequence[str]) -> bool:
-    return any(not _RUNNING[name].isdisjoint(argv) for name in names if name in _RUNNING)
+    words = {argv[at] for at in leading(argv, 1)}
+    return any(not _RUNNING[name].isdisjoint(words) for name in names if name in _RUNNING)
 
 
 def _texts(word: str) -> Iterator[str]:
