@@ -168,25 +168,33 @@ def _options(state: State) -> list[str]:
     return [f"builtin set {words}"] if words else []
 
 
-def told(data: bytes, before: State | None, cwd: str) -> State | None:
+def told(data: bytes, before: State | None) -> State | None:
     """The state in the last telling of ``data``; ``None`` when there is no whole one.
 
-    Args:
-        before: what is kept of it where the telling says nothing. cwd: where the command began.
+    ``before`` is kept where the telling says nothing.
     """
     _, mark, rest = data.rpartition(MARK)
     if not mark or not rest.endswith(END):
         return None
     parts = [os.fsdecode(part) for part in rest.split(b"\0")]
+    try:
+        return _state(parts, before)
+    except (ValueError, IndexError):  # the command wrote to the descriptor as well
+        return None
+
+
+def _state(parts: list[str], before: State | None) -> State:
     options, switches, aliases, umask, folder = parts[:5]
     at = 5
     stack, at = _counted(parts, at)
     within = parts[at] == "-1"
     arguments, at = ((before.arguments if before else ()), at + 1) if within else _counted(parts, at)
-    declared, functions, named = parts[at : at + 3]
+    declared, functions, named, *end = parts[at:]
+    if end != ["end", ""] or not folder.startswith("/"):
+        raise ValueError("not what a shell told")
     exported, variables = _variables(declared, within=within)
     return State(
-        cwd=folder.removesuffix("\n") or cwd,
+        cwd=folder.removesuffix("\n"),
         exported=exported,
         variables=variables,
         functions=functions,

@@ -169,8 +169,7 @@ class _Shell:
         return first, after, None
 
     def _state(self, data: bytes) -> State | None:
-        cwd = self._launch.cwd
-        state = bash.told(data, self._before, cwd) if self._bash else posix.told(data, cwd)
+        state = bash.told(data, self._before) if self._bash else posix.told(data)
         return None if state is None else replace(state, exported=self._kept(state.exported))
 
     def _kept(self, exported: Mapping[str, str]) -> dict[str, str]:

@@ -68,16 +68,25 @@ def beginning(state: State | None, env: Mapping[str, str], out: int, moved: Mapp
     return "\n".join(lines) + "\n"
 
 
-def told(data: bytes, cwd: str) -> State | None:
+def told(data: bytes) -> State | None:
     """The state in the last telling of ``data``; ``None`` when there is no whole one."""
     _, mark, rest = data.rpartition(MARK)
     if not mark or not rest.endswith(END):
         return None
     parts = [os.fsdecode(part) for part in rest.split(b"\0")]
+    try:
+        return _state(parts)
+    except (ValueError, IndexError):  # the command wrote to the descriptor as well
+        return None
+
+
+def _state(parts: list[str]) -> State:
     options, aliases, umask, folder = parts[:4]
     many = int(parts[4])
     arguments = tuple(parts[5 : 5 + many])
-    exports, everything = parts[5 + many : 7 + many]
+    exports, everything, *end = parts[5 + many :]
+    if end != ["end", ""] or not folder.startswith("/"):
+        raise ValueError("not what a shell told")
     exported: dict[str, str] = {}
     for entry in entries(exports):
         found = _EXPORTED.match(entry)
@@ -90,7 +99,7 @@ def told(data: bytes, cwd: str) -> State | None:
             variables.append(Variable(found[1], "-", entry))
     lines = (line if line.startswith("alias ") else f"alias {line}" for line in entries(aliases))
     return State(
-        cwd=folder.removesuffix("\n") or cwd,
+        cwd=folder.removesuffix("\n"),
         exported=exported,
         variables=tuple(variables),
         aliases="\n".join(lines),
