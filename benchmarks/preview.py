@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 PER_FOLDER, SIZE, BUDGET = 20, 10_000, 1 / 50
@@ -63,7 +64,7 @@ def main() -> None:
                 "d000/e00/file_01.py",
                 "new",
             ], result
-            timed("apply", lambda id=result.id: veil.apply(id))  # type: ignore[misc]
+            timed("apply", partial(veil.apply, result.id))
             (root / "new").unlink()
             (root / "d000/e00/file_01.py").write_bytes(b"x" * SIZE)
             timed("run, effects off", lambda: veil.run("true", cwd=root, effects=False))
