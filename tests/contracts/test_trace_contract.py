@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,37 @@ def test_repeatable(way: dict[str, Any], work: Path) -> None:
         }
         assert first in (None, events)
         first = events
+
+
+def test_many_at_once(way: dict[str, Any], work: Path) -> None:
+    """Tracers of runs side by side are told apart, and none is taken for something left behind."""
+
+    def several(number: int) -> list[veil.Result]:
+        folder = work / str(number)
+        folder.mkdir()
+        text = "(echo a >a; cat a >b) & wait; mv b c; rm a c; exit 5"
+        return [veil.run(text, cwd=folder, trace=True, no_store=True, **way) for _ in range(5)]
+
+    with ThreadPoolExecutor(4) as pool:
+        results = [result for found in pool.map(several, range(4)) for result in found]
+    assert {(result.exit, result.left_running, result.survivors) for result in results} == {(5, 0, "none")}
+    assert all(is_whole(result) for result in results)
+    assert {result.trace_summary["executed"]["count"] for result in results} == {4}
+
+
+def test_a_process_that_adopts_orphans_counts_no_tracer(work: Path) -> None:
+    """The command line and the servers are subreapers: the tracer becomes their child, and is collected."""
+    program = (
+        "import os, veil; from veil import wiring; wiring.own_process()\n"
+        "for _ in range(5):\n"
+        "    shown = veil.run('echo x > f; rm f; exit 2', trace=True, no_store=True).to_dict()\n"
+        "    assert shown['exit'] == 2 and 'trace_summary' in shown and 'left_running' not in shown, shown\n"
+        "    assert 'trace_truncated' not in shown, shown\n"
+        "left = veil.run('sleep 1000 & exit 2', trace=True, no_store=True)\n"
+        "assert left.left_running == 1, left.to_dict()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=work, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_confinement_that_lets_no_tracer_in_is_kept_and_said(work: Path) -> None:
