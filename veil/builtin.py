@@ -24,14 +24,13 @@ from veil.checks.stdout_matches import StdoutMatches
 from veil.hookspecs import hookimpl
 from veil.layers.base import Layer
 from veil.layers.effects import EffectsLayer
+from veil.layers.late import Late
 from veil.layers.look import LookLayer
-from veil.layers.preview import PreviewLayer
-from veil.layers.sandbox import SandboxLayer
 from veil.layers.scrub_env import ScrubEnvLayer
-from veil.layers.session.layer import SessionLayer
 from veil.layers.trace import TraceLayer
 from veil.model.command import Carry, Effects, Look, Preview, Request, Sandbox, ScrubEnv, Trace
 from veil.model.errors import Refused
+from veil.model.plan import Place
 from veil.secrets.names import is_secret_value
 from veil.settings import Settings
 from veil.store.where import trespass
@@ -90,7 +89,21 @@ def kept_previews(settings: Settings, state: Path) -> Previews:
     )
 
 
-def _preview(settings: Settings, state: Path | None, own: tuple[str, ...]) -> PreviewLayer:
+def _session() -> Layer:
+    from veil.layers.session.layer import SessionLayer
+
+    return SessionLayer()
+
+
+def _sandbox(own: tuple[str, ...]) -> Layer:
+    from veil.layers.sandbox import SandboxLayer
+
+    return SandboxLayer(own)
+
+
+def _preview(settings: Settings, state: Path | None, own: tuple[str, ...]) -> Layer:
+    from veil.layers.preview import PreviewLayer
+
     why = None if state is None else trespass(state / "previews")
     if state is None or why is not None:
         return PreviewLayer(None, None, max_bytes=settings.max_preview_bytes, own=own, why_not=why or "")
@@ -107,8 +120,17 @@ def veil_layers(settings: Settings, state: Path | None) -> Iterable[tuple[type, 
         (Effects, EffectsLayer(locks, settings.effects_wait, own, harmless=_harmless)),
         (Look, LookLayer()),
         # within a sandbox: what it puts before a command has to be confined with it
-        (Carry, SessionLayer()),
-        (Sandbox, SandboxLayer(own)),
+        (Carry, Late("session", Place.CONFINE, _session, needed=True)),
+        (Sandbox, Late("sandbox", Place.CONFINE, partial(_sandbox, own), needed=True)),
         (Trace, TraceLayer()),
-        (Preview, _preview(settings, state, own)),
+        (
+            Preview,
+            Late(
+                "preview",
+                Place.PLACE,
+                partial(_preview, settings, state, own),
+                needed=True,
+                supersedes=(Effects, Look),
+            ),
+        ),
     )
