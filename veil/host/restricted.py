@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,18 +21,23 @@ def start(restrict: Callable[[], None] | None, begin: Callable[[], T]) -> T:
     begun: list[T] = []
     failed: list[BaseException] = []
 
+    done = _thread.allocate_lock()
+
     def work() -> None:
         try:
             restrict()
             begun.append(begin())
         except BaseException as error:  # raised again on the thread that asked
             failed.append(error)
+        finally:
+            done.release()
 
-    thread = threading.Thread(target=work, name="veil-restricted")
-    thread.start()
+    done.acquire()
+    # not a threading.Thread: waiting until that has told of its start takes longer than all that is done on it
+    _thread.start_new_thread(work, ())
     while True:
         try:
-            thread.join()
+            done.acquire()
             break
         except KeyboardInterrupt as error:  # what has been started by then must be known before anybody gives up
             failed.append(error)
