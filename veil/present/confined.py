@@ -81,6 +81,8 @@ def _lines(record: Record) -> Iterator[str]:
 def _grant(line: str, record: Record, told: Mapping[str, Any], *, sockets: bool) -> str | None:
     if told.get("network") is False and (sockets or _NETWORK.search(line)):
         return "the sandbox has no network (network=False); network=True gives it, unix_sockets one socket by its path"
+    if sockets and told.get("backend") == "landlock":
+        return "the sandbox denies unix sockets; unix_sockets grants them, and a backend with namespaces needs no grant"
     path = _path(line)
     outside = path is not None and not f"{path}/".startswith(record.cwd.rstrip("/") + "/")
     if _READ_ONLY.search(line):

@@ -150,6 +150,8 @@ def advice_for(record: Record) -> str | None:
         return waiting
     if outcome.timed_out:
         return "it was ended at its time limit; give it a longer timeout, or start it in the background"
+    if (granting := confined.advice(record)) is not None:
+        return granting
     if outcome.left_running and outcome.survivors == "none":
         many = outcome.left_running
         what = "1 process" if many == 1 else f"{many} processes"
@@ -157,8 +159,6 @@ def advice_for(record: Record) -> str | None:
         return f"{what} left behind by the command {were} ended with it; start servers in the background instead"
     if outcome.survivors == "unknown":
         return "processes of this run may still be alive; look before you run it again"
-    if (granting := confined.advice(record)) is not None:
-        return granting
     if (hidden := habits.masked(record)) is not None:
         return hidden
     if outcome.exit == 141 and outcome.ended == "exited":
