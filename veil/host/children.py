@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, ClassVar, Protocol
 
-from veil.host import prctl, processes, restricted
+from veil.host import orphans, prctl, processes, restricted
 from veil.model.outcome import Usage
 from veil.model.plan import Enclosure, Launch
 
@@ -79,7 +79,9 @@ class PlainChild:
         self._closed = True
         self._before = processes.now()
         try:
-            self._popen = restricted.start(launch.restrict, lambda: self._spawn(launch, stdin, stdout, stderr))
+            self._popen = restricted.start(
+                launch.restrict, lambda: orphans.start(lambda: self._spawn(launch, stdin, stdout, stderr))
+            )
         except OSError as error:
             raise CannotStart(error) from error
         except BaseException:
@@ -148,7 +150,8 @@ class PlainChild:
             now = processes.look(self.pid) if self._popen.returncode is None else None
             self._root = now or processes.Process(self.pid, os.getpid(), self.pid, self.pid, self._before, True)
         below = os.getpid() if self.adopting and self._open == {self.pid} else 0
-        found = [p for p in processes.members(self._root, self._tag, below=below) if p.pid != self.pid]
+        seen = processes.members(self._root, self._tag, below=below, came=orphans.is_one)
+        found = [process for process in seen if process.pid != self.pid]
         return [p for p in found if not processes.bears(p.pid, self._watchers)] if self._watchers else found
 
     def enclosed(self, enclosure: Enclosure) -> None:
@@ -166,7 +169,7 @@ class PlainChild:
     def _alone(self) -> bool:
         """Whether a cheap look already tells that nobody of the run is left; ``False`` leaves it open."""
         if self.adopting:
-            return _childless()
+            return orphans.childless()
         return not self._group_lives() and not self._strays()
 
     def _strays(self) -> bool:
@@ -219,7 +222,7 @@ class PlainChild:
                 return len(kin) + leader
             time.sleep(0.002)
         if self.adopting:
-            processes.reap_adopted(spare=(self.pid,))
+            orphans.collect()
         return 0
 
     def leave(self) -> None:
@@ -228,6 +231,7 @@ class PlainChild:
     def close(self) -> None:
         self._closed = True
         self._open.discard(self.pid)
+        orphans.let_go(self.pid)
         self._watch.close()
 
     def __del__(self) -> None:
@@ -249,16 +253,6 @@ def end_carriers(tag: str) -> None:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, 0)
         time.sleep(0.002)
-
-
-def _childless() -> bool:
-    """Whether this process has no child at all, living or dead. Who adopts the orphans of its runs has nobody below it
-    then: the nearest living ancestor of anybody there would be its child."""
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return True
-    return False
 
 
 class ExitWatch:

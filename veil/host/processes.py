@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -222,13 +222,21 @@ def send(process: Process, signum: int) -> bool:
     return True
 
 
-def members(root: Process, tag: str = "", *, below: int = 0, spare: Iterable[int] = ()) -> list[Process]:
+def members(
+    root: Process,
+    tag: str = "",
+    *,
+    below: int = 0,
+    came: Callable[[Process], bool] = lambda process: True,
+    spare: Iterable[int] = (),
+) -> list[Process]:
     """Living processes of a run: the group and session of ``root``, its descendants, and whoever carries ``tag``.
 
     Args:
         root: the command's own process as it was seen at its start.
         tag: run tag; empty looks at no environment.
         below: pid of a process that adopts orphans of this run alone (a subreaper), 0 for none.
+        came: which of its children are such orphans.
         spare: pids (with all below them) that are never members.
     """
     seen = everyone()
@@ -246,7 +254,7 @@ def members(root: Process, tag: str = "", *, below: int = 0, spare: Iterable[int
         if (not recycled and root.pid in (process.group, process.session)) or (tag and tagged(process.pid, tag)):
             found.add(process.pid)
     if below:
-        found.update(children.get(below, ()))
+        found.update(pid for pid in children.get(below, ()) if came(seen[pid]))
     todo = [pid for pid in found if pid not in spared]
     reached: set[int] = set()
     while todo:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from veil.host import prctl, processes, restricted
+from veil.host import orphans, prctl, processes, restricted
 from veil.host.children import EMPTYING, KILL_WAIT, CannotStart, end_carriers
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
@@ -37,7 +37,8 @@ class SupervisedChild:
             # the supervisor lives under the same restrictions as its command: else it would have to be told them, and
             # what is restricted in one domain may still be signalled and looked at from within the same one
             self._supervisor = restricted.start(
-                launch.restrict, lambda: self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)
+                launch.restrict,
+                lambda: orphans.start(lambda: self._spawn(launch, theirs.fileno(), stdin, stdout, stderr)),
             )
         except BaseException:
             self._control.close()
@@ -193,3 +194,4 @@ class SupervisedChild:
         except subprocess.TimeoutExpired:
             # it hangs in a kill of something uninterruptible; it will end by itself when that does
             self._supervisor.returncode = 0
+        orphans.let_go(self._supervisor.pid)
