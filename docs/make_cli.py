@@ -95,7 +95,7 @@ TAPED = (
     ("cassette", "check", "."),
 )
 COMMANDS = ("run", "shell", "init", "mcp", "start", "logs", "kill", "detail", "runs", "ps")
-COMMANDS += ("plan", "checkpoint", "restore", "checkpoints", "diff", "drop", "gc", "doctor")
+COMMANDS += ("plan", "preview", "apply", "checkpoint", "restore", "checkpoints", "diff", "drop", "gc", "doctor")
 COMMANDS += ("cassette show", "cassette diff", "cassette check", "cassette record")
 
 
