@@ -70,7 +70,10 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     "pypi": (_pypi, "have pip, and let it reach PyPI"),
     "root": (lambda: os.geteuid() == 0, "run the tests as root"),
     "rsync": (lambda: _works("rsync", "--version"), "install rsync"),
-    "strace": (lambda: _works("strace", "-o", "/dev/null", "true"), "install strace, and allow ptrace"),
+    "strace": (
+        lambda: _works(*"strace -DDD -f --seccomp-bpf -y --pidns-translation -o /dev/null true".split()),
+        "install strace 5.9 or newer, and allow ptrace",
+    ),
     "user namespaces": (lambda: _works("unshare", "-Ur", "true"), "allow unprivileged user namespaces"),
 }
 

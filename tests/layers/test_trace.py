@@ -303,6 +303,25 @@ def test_secrets_are_replaced_in_it(tmp_path: Path) -> None:
     assert events(result)["written"] != []
 
 
+def test_on_the_command_line(tmp_path: Path) -> None:
+    def cli(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "veil", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    done = cli("run", "--trace", "--json", "echo x > f; rm f; exit 4")
+    assert done.returncode == 4
+    shown = json.loads(done.stdout)
+    assert shown["trace_summary"]["written"] == {"count": 1, "first": ["f"]}
+    assert "left_running" not in shown
+    lines = cli("detail", "--selector", "trace").stdout.split("\n")
+    assert {"written   f", "deleted   f", "executed  rm f"} <= set(lines)
+    page = json.loads(cli("detail", "--selector", "trace", "--limit", "300", "--json").stdout)
+    assert page["events"] > page["next_offset"] > 0
+    later = json.loads(cli("detail", "--selector", "trace", "--offset", str(page["next_offset"]), "--json").stdout)
+    assert sum(map(len, later["trace"].values())) == page["events"] - page["next_offset"]
+
+
 def drive(layer: TraceLayer, launch: Launch, run: Any = None) -> Findings:
     """One attempt of the layer around ``subprocess``."""
     command = Command(launch.argv, launch.cwd)
