@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,11 +19,12 @@ from pytest_veil.grounds import Grounds, import_all
 from pytest_veil.keeping import leave_place, tell_places
 from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
 from pytest_veil.real_disk import real_disk
+from pytest_veil.rewording import edit_of, rekey_of
 from pytest_veil.scenes import Opening, Scene
 
 if TYPE_CHECKING:
     from pytest_veil.pruning import Pruner
-    from veil.taping import Key, Rules, Slot, Step
+    from veil.taping import Rules, Slot
 
 #: On an item: its scene, from the fixture's setup to the end of the test.
 SCENE = pytest.StashKey[Scene]()
@@ -155,7 +156,7 @@ class VeilSession:
         shown = "" if path is None else self.shown(path)
         records = self.folder() / "records"
         opening = Opening(
-            nodeid, scope, settings, base, records, path, shown, tuple(secrets), self.rekey_of(nodeid), slot
+            nodeid, scope, settings, base, records, path, shown, tuple(secrets), rekey_of(self.config, nodeid), slot
         )
         scene = opening.open()
         self._open.append(scene)
@@ -190,7 +191,7 @@ class VeilSession:
             if scene.settings.mode == "verify":
                 leave(node, self._take(scene))
             elif scene.settings.mode != "off":
-                edit = self.edit_of(scene.nodeid)
+                edit = edit_of(self.config, scene.nodeid)
                 said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, edit)
                 if scene.elsewhere:
                     wrong = wrong or claimed_twice(scene, self.folder().parent.parent)
@@ -206,7 +207,7 @@ class VeilSession:
     def _take(self, scene: Scene) -> Take:
         assert scene.recorder is not None
         then, now = machines(scene)
-        edit, done = self.edit_of(scene.nodeid), scene.recorder.cassette(scene.header)
+        edit, done = edit_of(self.config, scene.nodeid), scene.recorder.cassette(scene.header)
         return Take(
             file=scene.shown,
             recorded=scene.old,
@@ -215,29 +216,11 @@ class VeilSession:
             nodeid=scene.nodeid,
             scope=scene.scope,
             runs=scene.settings.runs,
-            rekey=self.rekey_of(scene.nodeid),
+            rekey=rekey_of(self.config, scene.nodeid),
             refused=tuple(scene.recorder.refused),
             machine_then=then,
             machine_now=now,
         )
-
-    def rekey_of(self, nodeid: str) -> Callable[[Key], Key]:
-        """What the hook ``pytest_veil_key`` makes of the key of a step."""
-
-        def rekey(key: Key) -> Key:
-            found: Key | None = self.config.hook.pytest_veil_key(config=self.config, nodeid=nodeid, key=key)
-            return key if found is None else found
-
-        return rekey
-
-    def edit_of(self, nodeid: str) -> Callable[[Step], Step]:
-        """What the hook ``pytest_veil_record`` makes of a step before it is written."""
-
-        def edit(step: Step) -> Step:
-            found: Step | None = self.config.hook.pytest_veil_record(config=self.config, nodeid=nodeid, step=step)
-            return step if found is None else found
-
-        return edit
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """A wrong marker is told before anything runs; two tests with one recording when either is recorded."""
@@ -288,7 +271,7 @@ class VeilSession:
         passed = all(phase.passed for phase in phases.values()) and "call" in phases
         word = word_of(phases)
         try:
-            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), self.edit_of(scene.nodeid))
+            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), edit_of(self.config, scene.nodeid))
         except Exception as error:  # whatever goes wrong is a failure of this test, never one of pytest
             wrong = f"the recording of this test was not written: {type(error).__name__}: {error}"
             said = ItemOutcome(item.nodeid, scene.settings.mode, "error", "not-written", scene.shown, why=str(error))

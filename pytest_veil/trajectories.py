@@ -16,6 +16,7 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from pytest_veil.cassettes import read_cassette, write_whole
 from pytest_veil.config import Settings, settings_for
 from pytest_veil.outcomes import ItemOutcome, StepRow, Take, leave, note
+from pytest_veil.rewording import edit_of, rekey_of
 from pytest_veil.session import VeilSession, session_of
 from pytest_veil.verifying import command_of
 
@@ -168,13 +169,13 @@ class _Play:
                 rules=self.session.rules_for(self.settings),
                 nodeid=self.item.nodeid,
                 runs=self.settings.runs,
-                rekey=self.session.rekey_of(self.item.nodeid),
+                rekey=rekey_of(self.item.config, self.item.nodeid),
                 refused=tuple(recorder.refused),
             ),
         )
 
     def edited(self, fresh: Cassette) -> Cassette:
-        edit = self.session.edit_of(self.item.nodeid)
+        edit = edit_of(self.item.config, self.item.nodeid)
         return replace(fresh, steps=tuple(edit(step) for step in fresh.steps))
 
     def record(self, fresh: Cassette, played: list[Played]) -> None:
