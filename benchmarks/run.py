@@ -49,9 +49,9 @@ def bare(cwd: Path) -> None:
     subprocess.run(["bash", "-c", "true"], capture_output=True, cwd=cwd, check=True)
 
 
-def run(cwd: Path, **options: bool) -> None:
+def run(cwd: Path, effects: bool = True) -> None:
     # said by name, so that it looks for changes even where the pre-check would spare it that
-    result = veil.run("true", cwd=cwd, **{"effects": True, **options})
+    result = veil.run("true", cwd=cwd, effects=effects)
     assert result.ok
     assert result.stored == "disk"
     assert result.files_changed == []

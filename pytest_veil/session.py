@@ -271,7 +271,8 @@ class VeilSession:
         passed = all(phase.passed for phase in phases.values()) and "call" in phases
         word = word_of(phases)
         try:
-            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), edit_of(self.config, scene.nodeid))
+            edit = edit_of(self.config, scene.nodeid)
+            said, wrong = conclude(scene, passed, word, self.rules_for(scene.settings), edit)
         except Exception as error:  # whatever goes wrong is a failure of this test, never one of pytest
             wrong = f"the recording of this test was not written: {type(error).__name__}: {error}"
             said = ItemOutcome(item.nodeid, scene.settings.mode, "error", "not-written", scene.shown, why=str(error))
