@@ -54,15 +54,17 @@ def no_new_privileges() -> None:
         raise error("prctl(PR_SET_NO_NEW_PRIVS)")
 
 
+class _FilterProgram(ctypes.Structure):
+    """``struct sock_fprog``."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
 def filter_calls(program: bytes) -> None:
     """Put this thread and what it starts under a seccomp filter (an array of ``struct sock_filter``); it needs
     ``no_new_privileges`` before. Raises ``OSError``."""
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
-
     pr_set_seccomp, seccomp_mode_filter = 22, 2
-    code = Program(len(program) // 8, program)
+    code = _FilterProgram(len(program) // 8, program)
     if libc().prctl(pr_set_seccomp, seccomp_mode_filter, ctypes.byref(code), 0, 0) != 0:
         raise error("prctl(PR_SET_SECCOMP)")
 
