@@ -55,9 +55,8 @@ class Shell:
         self._options["shell"] = shell
         self._cwd = probe.request.command.cwd
         self._state: State | None = None
-        self._mark = ""
+        self._mark, self._begun = "", False
         self._lock = threading.Lock()
-        self._running: str | None = None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -119,7 +118,7 @@ class Shell:
     def _foreground_only() -> frozenset[str]:
         from veil.asking.options import BACKGROUND_INCOMPATIBLE, NOT_IN_BACKGROUND
 
-        return frozenset((*BACKGROUND_INCOMPATIBLE, *NOT_IN_BACKGROUND))
+        return frozenset((*BACKGROUND_INCOMPATIBLE, *NOT_IN_BACKGROUND, "contain"))
 
     def close(self) -> None:
         """End the session: its state is forgotten. Idempotent. What still runs is not ended by it."""
@@ -134,13 +133,11 @@ class Shell:
         """One command of the session, for a door that performs it itself: perform what is asked, then ``take``."""
         if not self._lock.acquire(blocking=False):
             raise Refused(
-                f"session {self._name} is running {self._running!r}: wait for its end, or use another session",
+                f"session {self._name} is running another command: wait for its end, or use another session",
                 code="session_busy",
                 session=self._name,
             )
         try:
-            shown = command if isinstance(command, str) else " ".join(map(str, command))
-            self._running = shown[:80]
             said = self._said(options)
             if not isinstance(command, str):
                 said.pop("shell", None)
@@ -150,17 +147,19 @@ class Shell:
             asked = self._runner.ask(command, said)
             yield self._in_session(asked, keep=True, gone=gone)
         finally:
-            self._running = None
             self._lock.release()
 
     def take(self, asked: Asked, carried: Carried, record: Record) -> None:
         """What the command left, from its record: of a run, or of a recording."""
         notes = record.observation.findings.notes
+        command = asked.request.command
+        if command.text is None or "session_state" in notes or record.observation.outcome.ended != "exited":
+            return
+        self._begun = True
+        self._cwd = notes.get("cwd", command.cwd)
         if carried.after is not None:
             # not from the notes: a secret in the name of a folder is taken out of them
             self._state, self._cwd = carried.after, carried.after.cwd
-        elif record.observation.outcome.ended == "exited" and "session_state" not in notes:
-            self._cwd = notes.get("cwd", asked.request.command.cwd if asked.request.command.text else self._cwd)
         if notes.get("session_changed"):
             self._mark = self._next_mark(asked)
 
@@ -172,7 +171,7 @@ class Shell:
         if "shell" in given:
             raise BadInput("shell", given["shell"], f"nothing: the session's shell is {self._options['shell']}")
         said = {**self._options, **given}
-        if self._mark == "" and self._state is None and self._first_env:
+        if not self._begun and self._first_env:
             said["env"] = {**self._first_env, **(given.get("env") or {})}
         said["cwd"] = self._cwd
         if "cwd" in given:

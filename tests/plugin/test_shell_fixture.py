@@ -92,6 +92,8 @@ def test_two_sessions_and_a_background_run(suite: Suite) -> None:
 
         def test_it(veil_shell):
             other = veil_shell.open("db", env={"A": "theirs"})
+            other("true")
+            other(["true"])
             veil_shell("export A=ours; mkdir d; cd d")
             other("export B=$A")
             with veil_shell.start('echo up $A; sleep 100') as handle:
