@@ -71,7 +71,7 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     "root": (lambda: os.geteuid() == 0, "run the tests as root"),
     "rsync": (lambda: _works("rsync", "--version"), "install rsync"),
     "strace": (
-        lambda: _works(*"strace -DDD -f --seccomp-bpf -y --pidns-translation -o /dev/null true".split()),
+        lambda: _works("strace", "-DDD", "-f", "--seccomp-bpf", "--pidns-translation", "-o", "/dev/null", "true"),
         "install strace 5.9 or newer, and allow ptrace",
     ),
     "user namespaces": (lambda: _works("unshare", "-Ur", "true"), "allow unprivileged user namespaces"),
