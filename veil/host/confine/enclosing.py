@@ -66,11 +66,14 @@ class Function(_ctypes.CFuncPtr):
 
 
 LIBRARY = _ctypes.dlopen(None, 2)  # type: ignore[arg-type]
+FUNCTIONS: dict[str, Function] = {}
 
 
 def call(name: str, *arguments: object, about: object = None) -> int:
     """A function of the C library; numbers go as ``long``, bytes as they are. Raises ``OSError``."""
-    function = Function(_ctypes.dlsym(LIBRARY, name))
+    function = FUNCTIONS.get(name)
+    if function is None:
+        function = FUNCTIONS[name] = Function(_ctypes.dlsym(LIBRARY, name))
     result: int = function(*(Long(one) if isinstance(one, int) else one for one in arguments))
     if result < 0:
         number = _ctypes.get_errno()
