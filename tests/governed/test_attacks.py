@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from attacks import ALLOWED, DENIED, LAUNCHERS, LOOKS, WRAPPERS, Argv, World, corpus, world
 
-from veil.governed import Audit, Boundary, Budget, Denied, Policy, Rule, Scripted
-from veil.governed.approvals import Answer, Question
+from veil.governed import Approver, Audit, Boundary, Budget, Denied, Policy, Rule, Scripted, later
+from veil.governed.approvals import Question
 from veil.model.errors import VeilError
 
 FORBIDS = (Rule("no-rm", "deny", prefix=("rm",)), Rule("no-push", "deny", prefix=("tool", "push")))
@@ -39,7 +38,7 @@ def yes(question: Question) -> bool:
     return True
 
 
-def boundary(made: World, policy: Policy, answer: Callable[[Question], bool | Answer] = no) -> Boundary:
+def boundary(made: World, policy: Policy, answer: Approver = no) -> Boundary:
     # containment is not to do the policy's work: words may name the markers
     policy = replace(policy, allowed_paths=(str(made.bin),))
     options = {"contain": False, "effects": False, "no_store": True}
@@ -64,12 +63,12 @@ def test_the_corpus_is_large_and_each_attack_is_there_once(made: World) -> None:
 @pytest.mark.parametrize("name", POLICIES)
 def test_nothing_that_is_denied_runs(made: World, name: str) -> None:
     wrong = []
-    for title, argv in corpus(made):
-        # every attack meets a boundary of its own: no denial of before may help
-        with boundary(made, POLICIES[name]) as at:
-            said = attempt(at, argv)
-            if said == "ran" or (ran := made.ran()):
-                wrong.append(f"{title}: {argv}: {said}, {ran if said != 'ran' else made.ran()}")
+    # nobody answers, so that no denial of before can help
+    with boundary(made, POLICIES[name], later) as at:
+        for title, argv in corpus(made):
+            said, ran = attempt(at, argv), made.ran()
+            if said == "ran" or ran:
+                wrong.append(f"{title}: {argv}: {said}, {ran}")
     assert not wrong, f"{len(wrong)} attacks\n" + "\n".join(wrong[:40])
     assert made.ran() == []
 
@@ -128,7 +127,7 @@ def test_a_trace_of_system_calls_shows_no_denied_program(made: World, tmp_path: 
     (tmp_path / "attacks.json").write_text(json.dumps([*sample, *control]))
     program = (
         "import json, sys\n"
-        "from veil.governed import Audit, Boundary, Policy, Rule\n"
+        "from veil.governed import Approver, Audit, Boundary, Policy, Rule\n"
         "from veil.model.errors import VeilError\n"
         "rules = [Rule('a', 'deny', prefix=('rm',)), Rule('b', 'deny', prefix=('tool', 'push'))]\n"
         "rules += [Rule(f'allow {n}', 'allow', prefix=(n,)) for n in sys.argv[3].split()]\n"

@@ -170,12 +170,14 @@ class Confirming:
             return
         limits = []
         if self._wish.cpu is not None:
-            limits.append((resource.RLIMIT_CPU, max(1, int(self._wish.cpu + 0.999))))
+            seconds = max(1, int(self._wish.cpu + 0.999))
+            # a second more for SIGKILL: the signal before it tells why
+            limits.append((resource.RLIMIT_CPU, (seconds, seconds + 1)))
         if self._wish.memory is not None:
-            limits.append((resource.RLIMIT_DATA, self._wish.memory))
-        for which, most in limits:
+            limits.append((resource.RLIMIT_DATA, (self._wish.memory, self._wish.memory)))
+        for which, pair in limits:
             with contextlib.suppress(OSError, ValueError):  # ended already, or it has a lower one
-                resource.prlimit(pid, which, (most, most))
+                resource.prlimit(pid, which, pair)
 
 
 def governed(asked: Asked, bind: Bind, recheck: Recheck, expected: frozenset[tuple[int, int]]) -> Asked:

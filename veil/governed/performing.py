@@ -68,6 +68,9 @@ class Performance:
         outcome = record.observation.outcome
         usage = outcome.usage
         cpu = 0.0 if usage is None else usage.user_seconds + usage.system_seconds
+        if outcome.signal == "SIGXCPU":
+            # the kernel counts for its limit in another way than it tells: what was left is used up
+            cpu = max(cpu, self._left("cpu") or 0.0)
         self._account.charge(outcome.seconds, cpu, 0 if usage is None else usage.max_rss_bytes)
         return self._conclude(record, cpu)
 
