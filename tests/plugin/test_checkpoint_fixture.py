@@ -330,3 +330,76 @@ def test_with_a_fake_disk_it_keeps_the_real_one(suite: Suite) -> None:
     suite.run().assert_outcomes(passed=1)
     for mode in ("record", "replay"):
         suite.run(f"--veil-mode={mode}").assert_outcomes(passed=1)
+
+
+HISTORIES = """
+    import hashlib
+    import os
+    import random
+
+    import pytest
+
+    STEPS = [
+        "echo {n} > f{a}", "echo {n} >> f{b}; true", "rm -rf d{a}", "mkdir -p d{a}/e; echo {n} > d{a}/e/f",
+        "mv f{a} f{b} || true", "ln -sfn f{a} l{b}", "chmod 7{a}{b} f{a} || true", "rm -f f{a}; mkdir f{a} || true",
+        "rm -rf f{a} l{b}", "cat f{a} d{b}/e/f", "cp -r d{a} d{b} || true", "printf '\\\\0\\\\377' > f{b} || true",
+        "find . -type f | LC_ALL=C sort", "true",
+    ]
+
+
+    def state(root):
+        found = []
+        for folder, names, files in os.walk(root):
+            for name in (*names, *files):
+                path = os.path.join(folder, name)
+                status = os.lstat(path)
+                what = os.readlink(path) if os.path.islink(path) else ""
+                if os.path.isfile(path) and not os.path.islink(path):
+                    what = open(path, "rb").read().hex()
+                mode = 0 if os.path.islink(path) else status.st_mode
+                found.append((os.path.relpath(path, root), mode, what))
+        return sorted(found)
+
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_it(veil_run, checkpoint, seed, request):
+        chance = random.Random(seed)
+        told, kept = [], []
+
+        def some(depth):
+            for _ in range(chance.randint(1, 4)):
+                what = chance.random()
+                if what < 0.2 and depth < 3:
+                    before = state(veil_run.root)
+                    with checkpoint() as inner:
+                        some(depth + 1)
+                        told.append([(c.path, c.change, c.kind) for c in inner.diff()])
+                    assert state(veil_run.root) == before
+                elif what < 0.3:
+                    kept.append((checkpoint(f"n{len(kept)}"), state(veil_run.root)))
+                elif what < 0.4 and kept:
+                    handle, then = chance.choice(kept)
+                    told.append(sorted(handle.restore().counts.items()))
+                    assert state(veil_run.root) == then
+                else:
+                    a, b, n = (chance.randint(0, most) for most in (3, 3, 9))
+                    result = veil_run(chance.choice(STEPS).format(a=a, b=b, n=n))
+                    told.append((result.exit, result.stdout, [c.path for c in result.files_changed]))
+                told.append(state(veil_run.root))
+
+        for _ in range(4):
+            some(0)
+        print("told", seed, hashlib.sha256(repr(told).encode()).hexdigest())
+"""
+
+
+def test_any_history_is_the_same_in_every_mode(suite: Suite) -> None:
+    """Commands, blocks and restores at random: what they told and what was there, by one hash for each history."""
+    suite.write("test_it.py", HISTORIES)
+    told = {}
+    for mode in ("live", "record", "replay", "verify"):
+        result = suite.run(f"--veil-mode={mode}", "-s")
+        result.assert_outcomes(passed=8)
+        told[mode] = sorted(set(re.findall(r"told \d+ [0-9a-f]{64}", result.stdout.str())))
+        assert len(told[mode]) == 8
+    assert told["live"] == told["record"] == told["replay"] == told["verify"]
