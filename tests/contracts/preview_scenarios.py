@@ -311,7 +311,7 @@ MOVES: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "a link where something comes": (lambda root: (root / "new").symlink_to("../outside/precious"), "new"),
     "a link in the place of a file": (lambda root: _link(root / "file", "../outside/precious"), "file"),
     "a link in the place of a folder": (lambda root: _swap(root / "folder", root.parent / "outside"), "folder/b"),
-    "a folder in the place of a file": (lambda root: ((root / "file").unlink(), (root / "file").mkdir()), "file"),
+    "a folder in the place of a file": (lambda root: _folder(root / "file"), "file"),
     "a file in a folder that goes": (lambda root: (root / "leaving" / "new").write_text("x"), "leaving"),
     "another target": (lambda root: _link(root / "link", "other"), "link"),
     "something that nobody touches": (lambda root: (root / "bystander").write_text("x"), None),
@@ -333,6 +333,11 @@ def _replace(file: Path, text: str) -> None:
 def _link(path: Path, target: str) -> None:
     path.unlink()
     path.symlink_to(target)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
 def _swap(folder: Path, other: Path) -> None:

@@ -19,7 +19,7 @@ import veil
 from pytest_veil import expect
 from veil.host.differing import Difference, Touched, state_of
 from veil.host.rooms import Room, Rooms
-from veil.host.views import CannotView, open_view
+from veil.host.views import CannotView, Method, open_view
 from veil.model.plan import Launch
 from veil.previews import Previews
 
@@ -67,13 +67,13 @@ def test_a_copy_has_a_limit_and_is_refused_before_anything_runs(tree: Path, tmp_
 
 
 @pytest.mark.parametrize("method", [pytest.param("overlay", marks=OVERLAY), "copy"])
-def test_a_run_that_cannot_have_a_view_is_refused(tmp_path: Path, method: str) -> None:
+def test_a_run_that_cannot_have_a_view_is_refused(tmp_path: Path, method: Method) -> None:
     """A folder that goes away before the view is made."""
     tree = tmp_path / "tree"
     tree.mkdir()
     tree.rmdir()
     with pytest.raises(CannotView):
-        open_view(str(tree), Rooms(None), most_bytes=9, methods=[method])  # type: ignore[list-item]
+        open_view(str(tree), Rooms(None), most_bytes=9, methods=[method])
 
 
 @pytest.mark.linux
@@ -93,7 +93,7 @@ def test_a_view_that_does_not_stand_runs_nothing(tree: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("method", [pytest.param("overlay", marks=OVERLAY), "copy"])
 def test_veils_own_state_is_no_part_of_a_view(
-    tree: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    tree: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch, method: Method
 ) -> None:
     """A state folder within the folder, as when a home is previewed."""
     state = tree / ".local" / "state"
@@ -104,7 +104,7 @@ def test_veils_own_state_is_no_part_of_a_view(
         Rooms(state / "previews"),
         most_bytes=10**6,
         methods=[method],
-        own=[str(state)],  # type: ignore[list-item]
+        own=[str(state)],
     )
     try:
         launch = view.launch(Launch(("sh", "-c", "ls -A .local/state; echo b > b"), str(tree), dict(os.environ)))

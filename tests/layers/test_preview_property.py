@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from preview_trees import Step, do, facts
 
-from veil.host.differing import Difference, in_git, told
+from veil.host.differing import Difference
 from veil.host.rooms import Rooms
+from veil.host.telling import in_git, told
 from veil.host.views import Method, open_view
 from veil.model.plan import Launch
 from veil.previews import Previews

@@ -1,18 +1,16 @@
-"""What a run in a view changed: each path as it stands in the tree and as it would stand, and that told as changes."""
+"""What a run in a view changed: each path as it stands in the tree, and as it would stand."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from veil.host.anchored import FILE
 from veil.host.metadata import Attributes, set_mode
-from veil.host.tree import kind_of
-from veil.model.outcome import Change
 
 _CHUNK = 1 << 20
 #: Attributes that make a difference; what else there is (labels, and what an overlay notes for itself) is no deed of
@@ -113,10 +111,10 @@ class Compared:
 
     def add(self, path: str, real: str, before: State | None, source: str, after: State | None) -> None:
         """One path: at ``real`` in the tree and at ``source`` in the view. Raises ``OSError``."""
-        if before is not None and after is not None and _kind(before) == _kind(after):
+        if before is not None and after is not None and kind(before) == kind(after):
             same = self._same(path, real, before, source, after)
             attributes = attributes_at(source, after)
-            if same and _around(before) == _around(after) and attributes == attributes_at(real, before):
+            if same and around(before) == around(after) and attributes == attributes_at(real, before):
                 return
             if self.breaks_links and not same and before.is_file and before.links > 1:
                 self.gaps.append(f"{path} is a hard link: outside the preview its other names would change with it")
@@ -161,11 +159,13 @@ def listed(folder: str, gaps: list[str], shown: str) -> Iterator[tuple[str, Stat
             yield name, state
 
 
-def _kind(state: State) -> int:
+def kind(state: State) -> int:
+    """The type bits of the mode."""
     return stat.S_IFMT(state.mode)
 
 
-def _around(state: State) -> tuple[int, int, int, int]:
+def around(state: State) -> tuple[int, int, int, int]:
+    """What counts beside the content: permissions, owner, group, and of a file the time of its modification."""
     # the time of a folder moves with every name in it, and is told by those; so does a link's mean nothing by itself
     mtime = state.mtime_ns if state.is_file else 0
     mode = 0 if state.is_link else stat.S_IMODE(state.mode)
@@ -223,79 +223,3 @@ def attributes_at(path: str, state: State) -> Attributes:
         if error.errno in _NONE_HERE:
             return ()
         raise
-
-
-def told(difference: Difference, real: str) -> list[Change]:
-    """The difference as changes, sorted by path.
-
-    As everywhere in veil: what lies in a ``.git`` is left out; a folder is a change of its own when it came or went
-    empty, or when its mode moved; where a folder took a file's place or the other way round, the file is what is told.
-    A file that went and one that came with its content, its size and its time are one renamed file.
-
-    Args:
-        real: the folder, where the contents of files that went still stand.
-    """
-    rows = [each for each in difference.touched if each.path and not in_git(each.path)]
-    full = {before: _holders(rows, before=before) for before in (True, False)}
-    found: dict[str, Change] = {}
-    for each in rows:
-        change = _change(each, full)
-        if change is not None:
-            found[each.path] = change
-    _join_renames(rows, found, real)
-    return [found[path] for path in sorted(found)]
-
-
-def in_git(path: str) -> bool:
-    """Whether ``path`` is a ``.git`` or lies in one."""
-    return ".git" in path.split("/")
-
-
-def _holders(rows: Iterable[Touched], *, before: bool) -> set[str]:
-    return {each.path.rpartition("/")[0] for each in rows if (each.before if before else each.after) is not None}
-
-
-def _change(each: Touched, full: Mapping[bool, set[str]]) -> Change | None:
-    old, new = each.before, each.after
-    if old is not None and new is not None and old.is_dir is not new.is_dir:
-        old, new = (None, new) if old.is_dir else (old, None)
-    if new is None:
-        assert old is not None
-        if old.is_dir and each.path in full[True]:
-            return None
-        return Change(each.path, "deleted", kind_of(old.mode))
-    kind = kind_of(new.mode)
-    if old is None:
-        return None if new.is_dir and each.path in full[False] else Change(each.path, "created", kind)
-    if _kind(old) != _kind(new) or (not each.same and not new.is_dir):
-        return Change(each.path, "modified", kind)
-    # a moved time alone is no change
-    return Change(each.path, "mode", kind) if _around(old)[:3] != _around(new)[:3] else None
-
-
-def _join_renames(rows: Iterable[Touched], found: dict[str, Change], real: str) -> None:
-    went: dict[tuple[int, int, int, str], list[Touched]] = {}
-    for each in rows:
-        if each.before is not None and each.path in found and found[each.path].change == "deleted":
-            went.setdefault(_identity(each.before), []).append(each)
-    for each in rows:
-        if each.after is None or each.path not in found or found[each.path].change != "created":
-            continue
-        for origin in went.get(_identity(each.after), []):
-            assert origin.before is not None
-            if _moved_there(f"{real}/{origin.path}", origin.before, each):
-                went[_identity(each.after)].remove(origin)
-                del found[origin.path]
-                found[each.path] = Change(each.path, "renamed", kind_of(each.after.mode), origin.path)
-                break
-
-
-def _identity(state: State) -> tuple[int, int, int, str]:
-    return _kind(state), 0 if state.is_dir else state.size, state.mtime_ns, state.target
-
-
-def _moved_there(real: str, before: State, each: Touched) -> bool:
-    try:
-        return not before.is_file or before.size == 0 or same_bytes(real, each.source)
-    except OSError:  # somebody took it away meanwhile: then nobody can say that it is the same
-        return False

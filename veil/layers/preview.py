@@ -113,7 +113,7 @@ class PreviewLayer:
             ) from error
 
     def _findings(self, view: View, cwd: str, plan: Plan, outcome: Outcome) -> Findings:
-        from veil.host.differing import told
+        from veil.host.telling import told
 
         # before the difference, which opens what the command closed
         files, wrong = _looked(view, cwd, plan)
@@ -142,7 +142,10 @@ class PreviewLayer:
             notes["look_gaps"] = wrong
         if difference.touched:
             token, why = self._keep(view, difference, plan)
-            notes.update({"preview_kept": token} if token is not None else {"preview_not_kept": why})
+            if token is not None:
+                notes["preview_kept"] = token
+            else:
+                notes["preview_not_kept"] = why
         return Findings(tuple(changes), view.method, files, notes)
 
     def _keep(self, view: View, difference: Difference, plan: Plan) -> tuple[str | None, str | None]:
@@ -171,7 +174,7 @@ def _changes(
     real: str, changes: list[Change], difference: Difference, plan: Plan, own: tuple[str, ...]
 ) -> tuple[list[Change], dict[str, int]]:
     """What is told, as after a run without preview, and how much more there is."""
-    from veil.host.differing import in_git
+    from veil.host.telling import in_git
 
     more = {"git": sum(in_git(each.path) and not each.is_dir for each in difference.touched)}
     if not any(isinstance(wish, Effects) and wish.ignored for wish in plan.request.wishes):
