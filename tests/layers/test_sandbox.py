@@ -626,3 +626,43 @@ def test_the_parent_keeps_what_its_children_gave_up(tree: Path) -> None:
             assert veil.run("true", cwd=tree, sandbox={"backend": name}).ok
     assert status() == before
     assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
+
+
+def test_nothing_stays_open_and_no_folder_stays(tree: Path) -> None:
+    def now() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+    veil.run("true", cwd=tree, sandbox={"max_cpu": 60})
+    before = now()
+    temporary = set(Path("/tmp").glob("veil-tmp-*"))
+    for number in range(10):
+        veil.run(["true", "nosuch"][number % 2 :], cwd=tree, sandbox={"max_cpu": 60, "network": number % 3 == 0})
+        with pytest.raises(veil.Refused):
+            veil.run("true", cwd=tree, sandbox={"writable": ["gone"]})
+    assert now() == before
+    made = set(Path("/tmp").glob("veil-tmp-*")) - temporary
+    assert all(os.stat(path).st_uid != os.geteuid() or not list(path.iterdir()) for path in made if path.exists())
+
+
+@pytest.mark.needs("bubblewrap")
+def test_on_the_command_line(tree: Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "veil", *words], cwd=tree, capture_output=True, text=True, timeout=120
+        )
+
+    done = command(
+        "run", "--json", "--sandbox", "--sandbox-option", "network=off", "touch in; touch /usr/out; sleep 9 &"
+    )
+    assert '"sandboxed": true' in done.stdout, done.stdout + done.stderr
+    assert '"network": false' in done.stdout
+    assert '"left_running": 1' in done.stdout
+    assert (tree / "in").exists()
+    refused = command("run", "--sandbox", "--sandbox-option", "writable=gone", "true")
+    assert refused.returncode == 125
+    assert "sandbox_unavailable" in refused.stderr + refused.stdout or "make it first" in refused.stderr
+    started = command("start", "--json", "--sandbox", "touch /usr/out; echo $TMPDIR; sleep 60")
+    assert started.returncode == 0, started.stderr
+    ident = started.stdout.split('"id": "')[1].split('"')[0]
+    killed = command("kill", ident)
+    assert "143" in killed.stdout, killed.stdout + killed.stderr
