@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import shutil
 import stat
@@ -15,6 +16,9 @@ import tempfile
 import threading
 from collections.abc import Iterator
 
+from veil.host import processes
+
+_PREFIX = "veil-tmp-"
 #: Bare folders that one process keeps.
 _MOST = 4
 
@@ -42,16 +46,20 @@ class _Pool:
         self._owner = os.getpid()
         self._bare: dict[str, tuple[int, ...]] = {}
         self._hooked = False
+        self._swept: set[str] = set()
 
     def take(self) -> str:
+        base = tempfile.gettempdir()
         with self._lock:
             if self._owner != os.getpid():
                 self._owner, self._bare, self._hooked = os.getpid(), {}, False
-            base = tempfile.gettempdir()
+            if base not in self._swept:
+                self._swept.add(base)
+                _sweep(base)
             for path in [path for path in self._bare if os.path.dirname(path) == base]:
                 if _bare(path) == self._bare.pop(path):
                     return path
-        return tempfile.mkdtemp(prefix="veil-tmp-", dir=os.path.realpath(base))
+        return tempfile.mkdtemp(prefix=f"{_PREFIX}{_space()}-{os.getpid()}-", dir=os.path.realpath(base))
 
     def give_back(self, path: str) -> bool:
         """``False``: it is not bare, or there are enough."""
@@ -73,6 +81,25 @@ class _Pool:
 
 
 _pool = _Pool()
+
+
+@functools.cache
+def _space() -> int:
+    """Tells the numbers of processes here from those of a container that shares the folder."""
+    with contextlib.suppress(OSError):
+        return os.stat("/proc/self/ns/pid").st_ino
+    return 0
+
+
+def _sweep(base: str) -> None:
+    """Take away bare folders of processes that ended without a word. One with anything in it may be somebody's."""
+    mine = f"{_PREFIX}{_space()}-"
+    with contextlib.suppress(OSError):  # unreadable: then nothing is swept
+        for name in os.listdir(base):
+            owner = name[len(mine) :].partition("-")[0]
+            if name.startswith(mine) and owner.isdigit() and processes.look(int(owner)) is None:
+                with contextlib.suppress(OSError):
+                    os.rmdir(os.path.join(base, name))
 
 
 def _bare(path: str) -> tuple[int, ...] | None:
