@@ -12,10 +12,8 @@ with the number of an error). ``ROOM/covered`` is there once the view stands; wh
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-import signal
 import struct
 import sys
 
@@ -25,10 +23,14 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_SLAVE = 2, 4, 4096, 16384, 1 << 19
 SAME_FLAGS = 1 | 2 | 4 | 8
 PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 47, 4
 CAP_SYS_ADMIN = 21
+#: The module ``signal`` takes longer to import than all that is done here; these two are so on every common machine.
+SIGPIPE, SIGXFSZ = 13, 25
 CAPABILITY_VERSION_3 = 0x20080522
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
+LIBC.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+LIBC.signal.restype = ctypes.c_void_p
 LIBC.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
 
 
@@ -94,6 +96,15 @@ def mount(source: str, target: bytes, kind: str, flags: int, options: str) -> No
     done(result, f"mount of {kind or 'the copy'}")
 
 
+def settle(room: bytes) -> None:
+    """An earlier mount of the layer was volatile and left a mark that forbids another; but no machine has crashed."""
+    marks = room + b"/work/work/incompat"
+    if os.path.lexists(marks):
+        os.unlink(marks + b"/volatile/dirty")
+        os.rmdir(marks + b"/volatile")
+        os.rmdir(marks)
+
+
 def cover(kind: str, folder: bytes, room: bytes, hidden: list[bytes]) -> None:
     """Mount the view; afterwards the working directory is in it."""
     done(LIBC.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "no mount namespace")
@@ -102,7 +113,9 @@ def cover(kind: str, folder: bytes, room: bytes, hidden: list[bytes]) -> None:
     names = [folder, room + b"/upper", room + b"/work"] if kind == "overlay" else [room + b"/tree"]
     at = [f"/proc/self/fd/{os.open(name, os.O_PATH | os.O_DIRECTORY)}" for name in names]
     if kind == "overlay":
-        options = f"lowerdir={at[0]},upperdir={at[1]},workdir={at[2]},userxattr,index=off"
+        settle(room)
+        # volatile: what is thrown away need not reach the disk
+        options = f"lowerdir={at[0]},upperdir={at[1]},workdir={at[2]},userxattr,index=off,volatile"
         mount("overlay", folder, "overlay", flags, options)
     else:
         mount(at[0], folder, "", MS_BIND, "")
@@ -155,8 +168,8 @@ def own_environment() -> dict[bytes, bytes]:
 
 def become(words: list[bytes], room: bytes) -> int:
     """The command takes over; only returns when it could not be started (the error is in ``ROOM/unstarted``)."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores these
+    for number in (SIGPIPE, SIGXFSZ):
+        LIBC.signal(number, None)  # to the default: Python ignores these
     try:
         os.execvpe(words[0], words, own_environment())
     except OSError as error:
@@ -173,7 +186,7 @@ def main() -> int:
     verb, kind, *paths = own
     folder, room, *hidden = [os.fsencode(path) for path in paths]
     for told in (b"/covered", b"/broken", b"/unstarted"):  # by an earlier attempt
-        with contextlib.suppress(FileNotFoundError):
+        if os.path.lexists(room + told):
             os.unlink(room + told)
     try:
         enter()
@@ -182,8 +195,11 @@ def main() -> int:
         os.close(os.open(room + b"/covered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         reason = error.strerror or str(error)
-        with contextlib.suppress(OSError), open(room + b"/broken", "wb") as file:  # noqa: PTH123
-            file.write(reason.encode("utf-8", "replace"))
+        try:
+            with open(room + b"/broken", "wb") as file:  # noqa: PTH123
+                file.write(reason.encode("utf-8", "replace"))
+        except OSError:
+            return 125  # what keeps it from mounting may keep it from telling; that the view does not stand is seen
         return 125
     if verb == "look":
         answer()
