@@ -67,7 +67,7 @@ def apply(id: str, project: str | os.PathLike[str] | None = None) -> Applied:
     session = wiring.session(dict(os.environ), project)
     record = session.kit.store.get(id)
     notes = record.observation.findings.notes
-    if "preview_method" not in notes:
+    if "previewed" not in notes:
         raise Refused(
             f"{record.id} was no preview: what it did is done; preview=True makes one", code="no_preview", id=record.id
         )

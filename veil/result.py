@@ -249,7 +249,7 @@ class Result:
     @property
     def previewed(self) -> bool:
         """It ran in a view of its folder: what ``files_changed`` tells would have changed, and did not."""
-        return "preview_method" in self.record.observation.findings.notes
+        return "previewed" in self.record.observation.findings.notes
 
     @property
     def preview_method(self) -> str | None:

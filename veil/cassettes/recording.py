@@ -73,7 +73,7 @@ def step_of(
         source=seen.findings.source,
         read=dict(read or {}),
         files=dict(seen.findings.files),
-        notes={**_of_session(seen.findings.notes, roots), **_of_sandbox(seen.findings.notes), **(notes or {})},
+        notes={**_of_session(seen.findings.notes, roots), **_of_safety(seen.findings.notes), **(notes or {})},
     )
 
 
@@ -87,9 +87,9 @@ def _of_session(notes: Mapping[str, Any], roots: Roots) -> dict[str, Any]:
     return {name: each_text(notes[name], roots.hide_text) for name in _SESSION_NOTES if name in notes}
 
 
-def _of_sandbox(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """That it was confined, and which limit ended it. By what it was confined is a matter of the machine."""
-    return {name: notes[name] for name in ("sandboxed", "limit") if name in notes}
+def _of_safety(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """That it was confined or previewed, and which limit ended it. By what it was done is a matter of the machine."""
+    return {name: notes[name] for name in ("sandboxed", "limit", "previewed") if name in notes}
 
 
 def observation_of(step: Step, roots: Roots, facts: StepFacts | None = None) -> Observation:

@@ -34,10 +34,10 @@ class PreviewLayer:
     """Grants ``Preview``. Entered once around all attempts: a retry finds what the attempt before it did, as it would
     in the tree itself.
 
-    Notes that it leaves: ``preview_method`` (``overlay``, ``clone`` or ``copy``), ``preview_gaps`` (what it does not
-    hold back or shows otherwise), ``preview_more`` (how many paths that git ignores, or that lie in a ``.git``, would
-    change as well), ``preview_kept`` (the name under which it is kept) or ``preview_not_kept`` (why it is not), and
-    ``look_gaps`` as ``Look`` would.
+    Notes that it leaves: ``previewed`` (``True``), ``preview_method`` (``overlay``, ``clone`` or ``copy``),
+    ``preview_gaps`` (what it does not hold back or shows otherwise), ``preview_more`` (how many paths that git ignores,
+    or that lie in a ``.git``, would change as well), ``preview_kept`` (the name under which it is kept) or
+    ``preview_not_kept`` (why it is not), and ``look_gaps`` as ``Look`` would.
 
     Args:
         rooms: a folder for the rooms that views are made in; ``None``: temporary folders only.
@@ -124,7 +124,7 @@ class PreviewLayer:
                 f"what the command did in the view could not be read: {error.strerror}", code="preview_unreadable"
             ) from error
         changes, more = _changes(view.folder, told(difference, view.folder), difference, plan, self._own)
-        notes: dict[str, Any] = {"preview_method": view.method}
+        notes: dict[str, Any] = {"previewed": True, "preview_method": view.method}
         gaps = [*_not_held(view, plan), *view.gaps, *difference.gaps]
         if not outcome.ok and view.method == "overlay" and any(_CROSS in each.data for each in _streams(outcome)):
             gaps.append(

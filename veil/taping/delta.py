@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import get_args
 
 from veil.cassettes.roots import Roots
@@ -34,9 +35,9 @@ def changes_of(
         old = None if change.old is None else below_root(change.old, cwd)
         done.update((path, old or path))
         was = before.get(old or path, ABSENT)
-        first.append(
-            _change(change.path, change.change, was, after.get(path, ABSENT), path, contents, roots, change.old)
-        )
+        row = _change(change.path, change.change, was, after.get(path, ABSENT), path, contents, roots, change.old)
+        # of a preview's change there is nothing to look at
+        first.append(replace(row, kind=change.kind) if row.before == row.after == ABSENT else row)
     second = []
     for path in sorted(before.keys() | after.keys()):
         was, now = before.get(path, ABSENT), after.get(path, ABSENT)
