@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import queue
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 #: Long enough that only a hang exceeds it (seconds).
@@ -19,10 +19,20 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 class Client:
     """One server on pipes. ``lines`` holds everything that it ever wrote."""
 
-    def __init__(self, argv: Sequence[str] = (sys.executable, "-m", "veil", "mcp"), cwd: Path | None = None) -> None:
-        self.process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd
-        )
+    def __init__(
+        self, argv: Sequence[str] = (sys.executable, "-m", "veil", "mcp"), *, sockets: bool = False, **options: Any
+    ) -> None:
+        """``sockets``: the server gets sockets instead of pipes, as clients that run on Node give them."""
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        if sockets:
+            (mine, streams["stdin"]), (back, streams["stdout"]) = socket.socketpair(), socket.socketpair()
+        self.process = subprocess.Popen(argv, **streams, **options)
+        if sockets:
+            streams["stdin"].close()
+            streams["stdout"].close()
+            self.process.stdin, self.process.stdout = mine.makefile("wb"), back.makefile("rb")
+            mine.close()
+            back.close()
         self.lines: list[bytes] = []
         self.complaints = b""
         self._frames: queue.Queue[dict[str, Any] | None] = queue.Queue()

@@ -316,6 +316,40 @@ def test_background_runs_end_with_a_server_that_was_killed(client: Client, marke
     marker.until(0)
 
 
+def test_over_sockets(here: Path, marker: Marker) -> None:
+    client = Client(sockets=True)
+    try:
+        client.hello()
+        assert client.call("sh_run", command="echo hi")["stdout"] == "hi"
+        told = client.call(
+            "sh_run", command="head -c 2000000 /dev/zero | tr '\\0' w; cat", stdin="x" * 2_000_000, full=True
+        )
+        assert told["stdout"] == "w" * 2_000_000 + "x" * 2_000_000
+        client.call("sh_run", command=f"sleep {marker}", background=True)
+        assert client.leave() == 0
+        assert marker.alive() == {}
+    finally:
+        client.end()
+
+
+def test_requests_from_a_file_are_read_to_its_end(here: Path) -> None:
+    """What is on its way at the end is not waited for: nobody would be there to read it."""
+    asked = here / "asked.jsonl"
+    frames = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}, {"half": 1}]
+    asked.write_text("".join(json.dumps(frame) + "\n" for frame in frames))
+    with asked.open() as stdin:
+        done = subprocess.run([sys.executable, "-m", "veil", "mcp"], stdin=stdin, capture_output=True, timeout=LONG)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert {json.loads(line)["id"] for line in done.stdout.splitlines()} <= {1, None}
+
+
+@pytest.mark.parametrize("how", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_a_client_that_has_left(here: Path, how: str) -> None:
+    argv = ["bash", "-c", f'"$0" -m veil mcp {how}', sys.executable]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_client_that_reads_no_more_does_not_hold_the_server_up(here: Path) -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "veil", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 
-from veil import Refused, wiring
+from veil import wiring
 from veil.host import prctl
 from veil.serving.answering import Answering
 from veil.serving.lifetime import Lifetime, reap
@@ -18,16 +18,10 @@ _LAST_WORDS = 2.0
 
 
 def serve(box: Toolbox) -> int:
-    """Serve until the client leaves; returns the exit code of the process.
-
-    Raises ``Refused`` (``no_wire``) when standard input or output is closed.
-    """
+    """Serve until the client leaves; returns the exit code of the process."""
     if os.isatty(0):
         sys.stderr.write("veil: speaking MCP on standard input and output; a client has to start this command\n")
-    try:
-        reading, writing = take_standard_streams()
-    except OSError as error:
-        raise Refused(f"an MCP client has to hold standard input and output open: {error}", code="no_wire") from None
+    reading, writing = take_standard_streams()
     wiring.own_process()
     prctl.keep_private()  # the wire stands in /proc as well, where a command could write to it
     try:

@@ -13,6 +13,7 @@ import json
 import os
 import queue
 import select
+import socket
 import stat
 import sys
 import threading
@@ -32,10 +33,7 @@ _PIECE = 1 << 18
 
 
 def take_standard_streams() -> tuple[int, int]:
-    """Descriptors of the client's two pipes, moved away: what stands at 0 and 1 afterwards is nothing and stderr.
-
-    Raises ``OSError`` when one of them is closed.
-    """
+    """Descriptors of the client's two pipes, moved away: what stands at 0 and 1 afterwards is nothing and stderr."""
     sys.stdout.flush()
     # not inherited by children, and above the three that every child gets
     reading, writing = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
@@ -52,7 +50,8 @@ def take_standard_streams() -> tuple[int, int]:
 
 
 class Incoming:
-    """Reads frames on a thread of its own and gives the messages to the loop.
+    """Reads frames and gives the messages to the loop: on the loop itself where it can tell that there is something to
+    read (pipes and sockets), else on a thread.
 
     Args:
         complain: takes the answer to a frame that is no message; called on the loop.
@@ -66,66 +65,78 @@ class Incoming:
         self.messages: MemoryObjectReceiveStream[SessionMessage | Exception]
         # every request gets a task at once, so a bound here would bound nothing
         self._into, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](float("inf"))
-        threading.Thread(target=self._read, name="veil-mcp-in", daemon=True).start()
+        #: What has come of a frame that is not whole yet, and how long that is.
+        self._parts: list[bytes] = []
+        self._size = 0
+        mode = os.fstat(fd).st_mode
+        self._watched = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        if self._watched:
+            self._loop.add_reader(fd, self._ready)
+        else:
+            threading.Thread(target=self._read, name="veil-mcp-in", daemon=True).start()
+
+    def _ready(self) -> None:
+        """There is something: one read, which waits for nobody, and the loop goes on."""
+        if not self._piece(self._hand_over):
+            self._end()
 
     def _read(self) -> None:
-        parts: list[bytes] = []
-        size = 0
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server is over
-            while True:
-                try:
-                    piece = os.read(self._fd, _PIECE)
-                except OSError:
-                    piece = b""
-                if not piece:
-                    break  # half a frame that the end cut off is nothing that was asked
-                *whole, rest = piece.split(b"\n")
-                for line in whole:
-                    self._frame(b"".join([*parts, line]), size + len(line))
-                    parts, size = [], 0
-                size += len(rest)
-                if size > MAX_FRAME:
-                    parts = []  # its end is waited for, and then it is answered
-                elif rest:
-                    parts.append(rest)
+            while self._piece(self._loop.call_soon_threadsafe):
+                pass
             self._loop.call_soon_threadsafe(self._end)
 
-    def _frame(self, line: bytes, size: int) -> None:
+    @staticmethod
+    def _hand_over(call: Callable[..., object], *arguments: Any) -> None:
+        call(*arguments)
+
+    def _piece(self, hand_over: Callable[..., object]) -> bool:
+        """Read once; ``False`` at the end. Half a frame that the end cut off is nothing that was asked."""
+        try:
+            piece = os.read(self._fd, _PIECE)
+        except OSError:
+            return False
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            hand_over(*self._frame(b"".join([*self._parts, line]), self._size + len(line)))
+            self._parts, self._size = [], 0
+        self._size += len(rest)
+        if self._size > MAX_FRAME:
+            self._parts = []  # its end is waited for, and then it is answered
+        elif rest:
+            self._parts.append(rest)
+        return bool(piece)
+
+    def _frame(self, line: bytes, size: int) -> tuple[Callable[[Any], None], Any]:
+        """What the loop has to do about a frame, and with what."""
         if size > MAX_FRAME:
-            self._answer(None, INVALID_REQUEST, f"a frame may have {MAX_FRAME} bytes; this one had {size}")
-            return
+            return self._wrong(None, INVALID_REQUEST, f"a frame may have {MAX_FRAME} bytes; this one had {size}")
         if not line.strip():
-            return
+            return _ignored, None
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            self._other(line)
-        else:
-            if isinstance(message, JSONRPCNotification) and b'"id"' in line:
-                self._other(line)  # perhaps a request whose id is none: nobody would ever answer it
-            else:
-                self._loop.call_soon_threadsafe(self._give, message)
+            return self._other(line)
+        if isinstance(message, JSONRPCNotification) and b'"id"' in line:
+            return self._other(line)  # perhaps a request whose id is none: nobody would ever answer it
+        return self._give, message
 
-    def _other(self, line: bytes) -> None:
+    def _other(self, line: bytes) -> tuple[Callable[[Any], None], Any]:
         """A frame that the strict parser would not have: a lone surrogate is let in, the rest is answered."""
         try:
             data = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            self._answer(None, PARSE_ERROR, f"not one JSON document in UTF-8 on one line: {error}")
-            return
+            return self._wrong(None, PARSE_ERROR, f"not one JSON document in UTF-8 on one line: {error}")
         try:
             message = jsonrpc_message_adapter.validate_python(data, by_name=False)
         except ValueError:
-            self._answer(_id_of(data), INVALID_REQUEST, "not one JSON-RPC 2.0 message (batches are not taken)")
-            return
+            return self._wrong(_id_of(data), INVALID_REQUEST, "not one JSON-RPC 2.0 message (batches are not taken)")
         if isinstance(message, JSONRPCNotification) and "id" in data:
-            self._answer(None, INVALID_REQUEST, "the id of a request is a text or a whole number")
-            return
-        self._loop.call_soon_threadsafe(self._give, message)
+            return self._wrong(None, INVALID_REQUEST, "the id of a request is a text or a whole number")
+        return self._give, message
 
-    def _answer(self, id: str | int | None, code: int, message: str) -> None:
-        error = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
-        self._loop.call_soon_threadsafe(self._complain, error)
+    def _wrong(self, id: str | int | None, code: int, message: str) -> tuple[Callable[[Any], None], Any]:
+        return self._complain, {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
     def _give(self, message: Any) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it is ending
@@ -136,8 +147,14 @@ class Incoming:
         self._at_end()
 
     def close(self) -> None:
-        """No more messages: the server sees the end of its stream. The thread stays with its read."""
+        """No more messages: the server sees the end of its stream. A thread stays with its read."""
+        if self._watched:
+            self._loop.remove_reader(self._fd)
         self._into.close()
+
+
+def _ignored(nothing: None) -> None:
+    """A blank line asks for nothing."""
 
 
 def _refuse_constant(word: str) -> None:
@@ -160,7 +177,9 @@ class Outgoing:
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
         self._fd, self._on_broken = fd, on_broken
-        self._is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+        mode = os.fstat(fd).st_mode
+        self._is_pipe = stat.S_ISFIFO(mode)
+        self._socket = socket.socket(fileno=os.dup(fd)) if stat.S_ISSOCK(mode) else None
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._backlog = 0
@@ -181,18 +200,27 @@ class Outgoing:
         # ASCII only: no reader takes U+2028 or the like for the end of a line
         frame = json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
         with self._lock:
-            if not self._backlog and len(frame) <= _AT_ONCE and self._takes_now():
-                self._write(frame)
+            if not self._backlog and not self._broken:
+                frame = self._at_once(frame)
+            if not frame:
                 return
             self._backlog += len(frame)
         self._waiting.put(frame)
 
-    def _takes_now(self) -> bool:
-        if self._broken or not self._is_pipe:
-            return False
-        ready = select.poll()
-        ready.register(self._fd, select.POLLOUT)
-        return bool(ready.poll(0))
+    def _at_once(self, frame: bytes) -> bytes:
+        """Write what can be written without making anybody wait; the rest of the frame."""
+        if self._socket is not None:
+            try:
+                return frame[self._socket.send(frame, socket.MSG_DONTWAIT) :]
+            except OSError:  # it is full, or the client has gone: the thread finds out
+                return frame
+        if self._is_pipe and len(frame) <= _AT_ONCE:
+            ready = select.poll()
+            ready.register(self._fd, select.POLLOUT)
+            if ready.poll(0):
+                self._write(frame)
+                return b""
+        return frame
 
     def _write_all(self) -> None:
         while True:
