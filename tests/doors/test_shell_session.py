@@ -8,6 +8,7 @@ import math
 import os
 import shlex
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,6 +183,18 @@ _commands = st.one_of(
 @given(st.lists(_commands, min_size=1, max_size=5))
 def test_carried_as_by_one_bash_whatever_is_done(tmp_path_factory: pytest.TempPathFactory, commands: list[str]) -> None:
     _same_as_bash(tmp_path_factory.mktemp("session"), commands)
+
+
+def test_a_virtual_environment(sh: veil.Shell) -> None:
+    """What most agents do first."""
+    assert sh.run([sys.executable, "-m", "venv", "--without-pip", "v"]).ok
+    before = out(sh, "command -v python3; echo $PATH")
+    out(sh, "source v/bin/activate")
+    assert out(sh, "command -v python3; echo $VIRTUAL_ENV") == f"{sh.cwd}/v/bin/python3\n{sh.cwd}/v\n"
+    assert out(sh, "python3 -c 'import sys; print(sys.prefix)'") == f"{sh.cwd}/v\n"
+    out(sh, "deactivate")
+    assert out(sh, "command -v python3; echo $PATH") == before
+    assert out(sh, "declare -F deactivate; echo ${VIRTUAL_ENV-none}") == "none\n"
 
 
 # How a command ends ------------------------------------------------------------------------------------------------
