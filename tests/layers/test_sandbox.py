@@ -19,6 +19,7 @@ from veil.host.confine import credentials, repositories
 from veil.host.confine.backends import BACKENDS, backend, pick
 from veil.host.confine.base import Bounds, CannotConfine
 from veil.host.confine.bounds import CannotBound, Drawn, drawn
+from veil.host.pictures import GIT_FIRST
 from veil.model.command import Sandbox
 
 pytestmark = [pytest.mark.linux, pytest.mark.needs("bash")]
@@ -407,7 +408,9 @@ def test_no_advice_of_grants_for_a_failure_of_its_own(tree: Path, command: str) 
 
 @NEEDS_GIT
 def test_changed_hooks_and_configuration_are_told_and_never_run_by_veil(tree: Path, tmp_path: Path) -> None:
-    veil.run("git init -q . && echo x >f && git add f", cwd=tree, check=True)
+    for number in range(GIT_FIRST + 10):
+        (tree / f"file{number}").touch()
+    veil.run("git init -q . && echo x >f && git add .", cwd=tree, check=True)
     planted = tmp_path / "ran"
     script = f"#!/bin/sh\ntouch {planted}\n"
     # by every road on which git starts a program when it only looks
@@ -428,12 +431,18 @@ def test_changed_hooks_and_configuration_are_told_and_never_run_by_veil(tree: Pa
     assert result.sandbox is not None
     assert result.sandbox["git_changed"] == [".git/config", ".git/hooks/post-index-change"]
     assert "git runs programs" in str(result.advice)
-    # effects of further runs, with git's help and without, and a checkpoint
-    for effects in (True, "all"):
-        assert veil.run("echo z >>f", cwd=tree, effects=effects).files_changed
-    with_many = tree / "many"
-    with_many.mkdir()
+    # a run that git is asked about, one in a small folder that is looked at by hand, a checkpoint and its way back
+    asked = veil.run("echo z >>f", cwd=tree)
+    assert (asked.effects_source, [change.path for change in asked.files_changed]) == ("git", ["f"])
+    (tree / "small").mkdir()
+    assert veil.run("echo z >>g", cwd=tree / "small").files_changed
+    veil.checkpoint("before", dir=tree)
+    veil.run("echo more >>f", cwd=tree, effects=False)
+    veil.restore("before", dir=tree)
     assert not planted.exists()
+    # and it was no blunt weapon: whoever asks git without care runs it
+    subprocess.run(["git", "status"], cwd=tree, capture_output=True, check=False, timeout=60)
+    assert planted.exists()
 
 
 @NEEDS_GIT
