@@ -58,6 +58,19 @@ def test_gov_03_paths_glued_to_options(ws: Path) -> None:
     assert (ws / "o").read_text() == ""
 
 
+def test_gov_03_a_name_glued_to_an_option_may_hold_slashes(ws: Path) -> None:
+    (ws / "src" / "deep").mkdir(parents=True)
+    (ws / "src" / "deep" / "words").write_text("inside\n")
+    at = bounded(ws, allow("grep", "make", "cat"))
+    assert at.run(["grep", "-fsrc/deep/words", "in"]).stdout == "inside\n"
+    assert code(at, "make", "-Csrc/deep", "-n") == "ran"
+    # bundled letters in front of a path that is there are refused all the same
+    (ws / "zvf" / "etc").mkdir(parents=True)
+    (ws / "zvf" / "etc" / "passwd").write_text("")
+    for word in ("-xzvf/etc/passwd", "-xzvvf/etc/new", "-f/new", "-xf/new", "-xvf/new"):
+        assert code(at, "cat", word) == "outside_workspace", word
+
+
 def test_gov_04_a_tilde_or_variable_is_never_another_file_than_was_judged(ws: Path) -> None:
     (ws / "~" / ".ssh").mkdir(parents=True)
     (ws / "~" / ".ssh" / "id").write_text("literal\n")

@@ -133,6 +133,14 @@ def test_a_path_behind_bundled_letters_is_found(letter: str, bundle: str) -> Non
     assert "../s" in texts(f"-{bundle}{letter}../s")
 
 
+def test_a_slash_in_the_middle_of_a_glued_name_counts_where_something_is() -> None:
+    found = {candidate.text: candidate for candidate in candidates("-Isrc/lib/x")}
+    assert not found["src/lib/x"].only_if_there
+    assert (found["/lib/x"].only_if_there, found["/lib/x"].or_folder) == (True, True)
+    for word in ("-f/lib/x", "-xf/lib/x", "-xvf/lib/x", "-x=a/lib/x:/lib/x"):
+        assert any(found.text == "/lib/x" and not found.only_if_there for found in candidates(word)), word
+
+
 def test_a_long_word_costs_no_square() -> None:
     assert len(list(candidates("a:" * 5000))) < 20_000
     assert "/etc/x" in texts("-" + "x" * 500 + "/etc/x")

@@ -122,7 +122,7 @@ class Audit:
         try:
             line = json.loads(last)
             good = data.endswith(b"\n") and line.pop("hash") == (found := _hash(line))
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, TypeError):
             good = False
         if not good:
             raise self._unavailable("its last line is damaged")
@@ -179,7 +179,8 @@ def verify(path: str | os.PathLike[str], head: tuple[int, str] | None = None) ->
                 problems.append(f"line {count} is no line of an audit")
                 previous = ""
                 continue
-            if _hash(line) != said:
+            # to the byte: what only reads the same was written by somebody else
+            if _hash(line) != said or _canonical({**line, "hash": said}) != raw.rstrip(b"\n"):
                 problems.append(f"line {count} was edited")
             if line.get("n") != count or line.get("previous") != previous:
                 problems.append(f"before line {count} something was removed, added or moved")

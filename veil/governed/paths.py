@@ -114,9 +114,14 @@ class Workspace:
                     return None
             except (OSError, ValueError):
                 return None  # nothing of that name is here; a new file would be inside
-        if text in _NOTHING or (candidate.only_if_there and not os.path.lexists(path)):
+        if text in _NOTHING or (candidate.only_if_there and not _there(path, candidate.or_folder)):
             return None
         real = os.path.realpath(path)
         if self.inside(real) or any(real == root or real.startswith(root + "/") for root in self._allowed):
             return None
         return f"{text!r} leads to {real}, outside the workspace"
+
+
+def _there(path: str, or_folder: bool) -> bool:
+    folder = os.path.dirname(path)
+    return os.path.lexists(path) or (or_folder and folder not in ("", "/") and os.path.isdir(folder))

@@ -45,7 +45,9 @@ class Performance:
         self._call = call
         self._gate = gate
         self._executables = executables
-        self._environment = {**environment, **(ENVIRONMENT if passed.is_read else {})}
+        # a repository's own idea of where its work tree is could lead anywhere
+        hardened = {**ENVIRONMENT, "GIT_WORK_TREE": passed.cwd} if passed.is_read else {}
+        self._environment = {**environment, **hardened}
         self._account = account
         self._audit = audit
         self._bounds = bounds

@@ -28,6 +28,9 @@ _VARIABLE = re.compile(r"\$(?:\{\w+[^}]*\}|\w+)/")
 _BLANK = re.compile(r"\s(?=/)")
 #: More separators than this, and only neighbouring ones are taken together.
 _MANY = 12
+#: Up to here a slash behind a dash is taken for the beginning of a path behind bundled letters (``-xvf/etc/x``); further
+#: on it is more likely to stand in the middle of one (``-Isrc/lib``), and the disk has to say.
+_BUNDLE = 4
 #: Letters glued to a short option that are each tried as the beginning of a name.
 _GLUED = 64
 
@@ -36,12 +39,14 @@ class Candidate(NamedTuple):
     """A text that may be opened as a path, relative to the directory of the run.
 
     Attributes:
-        only_if_there: it counts only when that path exists (a slash in prose).
+        only_if_there: it counts only when that path exists (a slash in prose or in the middle of a name).
+        or_folder: or when the folder exists that it would be made in, other than the root.
         unless: it counts only when this folder exists (``https:`` in front of an address).
     """
 
     text: str
     only_if_there: bool = False
+    or_folder: bool = False
     unless: str | None = None
 
 
@@ -75,12 +80,18 @@ def candidates(word: str) -> Iterator[Candidate]:
             # the address stands behind an option or a name: as a path it would begin with a folder of that name
             yield Candidate(text, unless=text.split("/")[0])
         else:
-            yield Candidate(text)
+            inner = start > _BUNDLE and word[start] in "/." and _glued(word, start)
+            yield Candidate(text, only_if_there=inner, or_folder=inner and word[start] == "/")
     for match in _BLANK.finditer(word):
         text = re.split(r"[\s\"'`)};|&<>]", word[match.end() :], maxsplit=1)[0]
         if text not in seen and len(text) > 1:
             seen.add(text)
             yield Candidate(text, only_if_there=True)
+
+
+def _glued(word: str, start: int) -> bool:
+    """Whether only letters and parts of a name stand between the dash and here: no separator, nothing that ends one."""
+    return is_option(word) and word[1] != "-" and not _SEPARATORS.search(word, 0, start)
 
 
 def _within(start: int, spans: Sequence[tuple[int, int]]) -> bool:
