@@ -16,6 +16,7 @@ from typing import Any
 import uvicorn
 
 from veil import Refused, wiring
+from veil.host import prctl
 from veil.serving.answering import Answering
 from veil.serving.lifetime import Lifetime, reap
 from veil.tools import Toolbox
@@ -76,6 +77,7 @@ def serve(box: Toolbox, port: int, token_file: Path | None) -> int:
         raise Refused(f"port {port} of {HOST} cannot be had: {error}", code="port_unavailable", port=port) from None
     listening.set_inheritable(False)
     wiring.own_process()
+    prctl.keep_private()  # the token stands in this process's memory
     told = f"veil: serving on http://{HOST}:{listening.getsockname()[1]}{PATH}\n"
     if token_file is None:
         told += f"veil: Authorization: Bearer {token}\n"
