@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -261,7 +262,7 @@ def bounds() -> Iterator[Bounds]:
         yield Bounds(str(base / "cwd"), str(base / "temp"))
 
 
-@contextmanager
+@contextlib.contextmanager
 def started(argv: list[str], bounds: Bounds, **options: object) -> Iterator[tuple[subprocess.Popen[bytes], Wrapped]]:
     with OwnNamespaces().confine(tuple(argv), bounds) as wrapped:
         given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": bounds.cwd, "pass_fds": ()} | options
@@ -432,9 +433,27 @@ def test_a_wrapper_that_dies_before_the_command_is_a_broken_sandbox(bounds: Boun
     assert "Bad file descriptor" in str(caught.value)
 
 
-def test_what_it_cannot_do_is_refused() -> None:
-    backend = OwnNamespaces()
-    assert backend.lacks(Bounds("/work", "/tmp/t")) is None
-    reason = backend.lacks(Bounds("/work", "/tmp/t", masked_files=("/proc/cpuinfo",)))
-    assert reason is not None
-    assert "/proc/cpuinfo" in reason
+def test_what_is_hidden_in_proc_is_hidden_in_its_own_as_well(place: Place) -> None:
+    ended = place.shell("namespaces", "cat /proc/cpuinfo; cat /proc/meminfo >/dev/null", masked_files=["/proc/cpuinfo"])
+    assert (ended.stdout, ended.exit) == ("", 0)
+    assert "Permission denied" in ended.stderr
+
+
+def test_a_granted_socket_is_the_only_one(place: Place) -> None:
+    text = """
+import socket, sys
+for path in sys.argv[1:]:
+    try: socket.socket(socket.AF_UNIX).connect(path)
+    except OSError as error: print("no")
+    else: print("reached")
+"""
+    with contextlib.ExitStack() as stack:
+        paths = [str(place.outside / name) for name in ("granted", "other")]
+        for path in paths:
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(path)
+            os.chmod(path, 0o666)
+            server.listen()
+        command = [place.python, "-I", "-S", "-c", text, *paths]
+        ended = place.run("namespaces", command, network=False, sockets=paths[:1]).runs[0]
+    assert ended.stdout.split() == ["reached", "no"], ended.stderr

@@ -9,14 +9,13 @@ masked; ``--die-with-parent`` ties a command to the thread that started it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import site
-import subprocess
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 
-from veil.host.confine import allowances, seccomp
+from veil.host.confine import allowances, seccomp, sight, trial
 from veil.host.confine.base import Bounds, Wrapped
 from veil.host.confine.bounds import system, within
 from veil.host.confine.status import Channel, Inside
@@ -26,13 +25,6 @@ _NAMESPACES = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --new-session"
 )
 _SYSTEM = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys"
-#: Of what is hidden with /run, these links are where a whole system's programs are found (NixOS).
-_LINKS = ("/run/current-system", "/run/booted-system", "/run/opengl-driver")
-#: Read by the C library to find the resolver's configuration; often a link to below /run.
-_RESOLVER = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime")
-#: Ends with 7 when a write inside goes through, one outside does not, and what is masked cannot be listed.
-_TRIAL = "echo x >here && ! (echo x >../outside/there) 2>/dev/null && ! ls ../masked 2>/dev/null && exit 7"
-_TRIAL_SECONDS = 30.0
 #: In the pid namespace beside the command: bubblewrap's own first process.
 _AROUND = 1
 
@@ -66,49 +58,12 @@ class Bubblewrap:
             return "bubblewrap is not installed (install it, or pip install 'pytest-veil[sandbox]')"
         reasons = []
         for program in candidates:
-            reason = self._try(program, network)
+            reason = trial.tried(functools.partial(_confined, program), network=network)
             if reason is None:
                 self.program = program
                 return None
             reasons.append(f"{program}: {reason}")
         return "; ".join(reasons)
-
-    def _try(self, program: str, network: bool) -> str | None:
-        """A command under the real words: it has to write inside, and must not outside."""
-        with tempfile.TemporaryDirectory(prefix="veil-trial-") as made:
-            base = os.path.realpath(made)
-            inside, outside, temp, masked = (os.path.join(base, n) for n in ("inside", "outside", "temp", "masked"))
-            for folder in (inside, outside, temp, masked):
-                os.mkdir(folder)
-            bounds = Bounds(inside, temp, network=network, masked_folders=(masked,), shown=(outside,))
-            with _Confinement(program, bounds) as held:
-                argv = held.argv(("/bin/sh", "-c", _TRIAL))
-                try:
-                    process = subprocess.Popen(
-                        argv,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.PIPE,
-                        pass_fds=held.pass_fds,
-                        cwd="/",
-                    )
-                except OSError as error:
-                    return error.strerror or str(error)
-                try:
-                    held.begin()
-                    _, words = process.communicate(timeout=_TRIAL_SECONDS)
-                except subprocess.TimeoutExpired:
-                    return f"a trial command did not end within {_TRIAL_SECONDS:g} s"
-                finally:
-                    process.kill()
-                    process.wait()
-            wrote, leaked = os.path.exists(f"{inside}/here"), os.path.exists(f"{outside}/there")
-        if process.returncode == 7 and wrote and not leaked:
-            return None
-        said = words.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-        if leaked:
-            return "a write that had to be denied went through"
-        return said or f"a trial command ended with {process.returncode}"
 
     def lacks(self, bounds: Bounds) -> str | None:
         if not bounds.network and (reason := self._reason(False)) is not None:
@@ -124,19 +79,21 @@ class Bubblewrap:
     @contextlib.contextmanager
     def confine(self, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
         assert self.program is not None
-        with _Confinement(self.program, bounds) as held:
-            yield Wrapped(
-                held.argv(argv),
-                pass_fds=held.pass_fds,
-                temp=_TMP,
-                started=held.begin,
-                settle=held.channel.settle,
-                limit=held.watch.limit,
-            )
+        with _confined(self.program, argv, bounds) as wrapped:
+            yield wrapped
 
 
-#: What the command calls its temporary folder, whatever that is on the host.
-_TMP = "/tmp"
+@contextlib.contextmanager
+def _confined(program: str, argv: tuple[str, ...], bounds: Bounds) -> Iterator[Wrapped]:
+    with _Confinement(program, bounds) as held:
+        yield Wrapped(
+            held.argv(argv),
+            pass_fds=held.pass_fds,
+            temp=sight.TMP,
+            started=held.begin,
+            settle=held.channel.settle,
+            limit=held.watch.limit,
+        )
 
 
 def programs() -> list[str]:
@@ -208,17 +165,15 @@ class _Confinement:
 
 def mounts(bounds: Bounds) -> list[str]:
     """What is laid over the read-only system, each before what lies below it."""
-    tmp = system(_TMP)
-    hidden = [folder for folder in dict.fromkeys(map(system, ("/run", "/var/run"))) if os.path.isdir(folder)]
+    tmp, hidden = system(sight.TMP), sight.emptied()
     words: list[str] = []
     for folder in hidden:
         words += ["--tmpfs", folder]
-    for link in _LINKS:
+    for link in sight.LINKS:
         if os.path.islink(link):
             words += ["--symlink", os.readlink(link), link]
-    for path in dict.fromkeys(os.path.realpath(path) for path in _RESOLVER if os.path.islink(path)):
-        if os.path.isfile(path) and any(within(path, folder) for folder in hidden):
-            words += ["--ro-bind", path, path]
+    for path in sight.resolver(hidden):
+        words += ["--ro-bind", path, path]
     words += ["--bind", bounds.temp, tmp]
     roots = dict.fromkeys((bounds.cwd, *bounds.writable))
     for path in sorted(roots):  # a folder comes before what lies in it
@@ -242,24 +197,9 @@ def mounts(bounds: Bounds) -> list[str]:
     for path in (*bounds.masked_folders, *bounds.own):
         if not gone(path):
             words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
-    for path in (*bounds.masked_files, *_other_sockets(bounds)):
+    for path in (*bounds.masked_files, *sight.other_sockets(bounds)):
         if not gone(path):
             words += ["--ro-bind", "/dev/null", path]
     for folder in hidden:
         words += ["--remount-ro", folder]
     return words
-
-
-def _other_sockets(bounds: Bounds) -> list[str]:
-    """Sockets by path that are not granted, where some are: a filter of system calls cannot tell one from another."""
-    if bounds.network or not bounds.sockets:
-        return []
-    granted = {bounds.temp, *bounds.sockets}
-    found: dict[str, None] = {}
-    with open("/proc/net/unix", "rb") as file:  # noqa: PTH123
-        for line in file.read().split(b"\n")[1:]:
-            fields = line.split(b" ", 7)
-            path = os.path.realpath(os.fsdecode(fields[7])) if len(fields) == 8 and fields[7][:1] == b"/" else ""
-            if path and path not in granted and os.path.exists(path):
-                found[path] = None
-    return list(found)

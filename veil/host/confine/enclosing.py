@@ -164,7 +164,6 @@ def arrange(orders: Orders) -> None:
     # taken before anything is made read-only or hidden: a tree remembers what it was
     temp = copied(orders["temp"])
     nodes = [(name, copied(b"/dev/" + name)) for name in DEVICES if there(b"/dev/" + name)]
-    nothing = [copied(b"/dev/null") for _ in orders["masked_files"]]
     views = [(path, may_write, copied(path)) for path, may_write in orders["views"]]
     everything = posix.open(b"/", posix.O_PATH | posix.O_CLOEXEC)
     attributes(everything, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV)
@@ -175,8 +174,7 @@ def arrange(orders: Orders) -> None:
     for target, path in orders["links"]:
         posix.symlink(target, path)
     attributes(temp, ATTR_NOSUID | ATTR_NODEV)
-    for path in orders["temp_at"]:
-        attach(temp, path)
+    attach(temp, orders["tmp"])
     for path, may_write, tree in views:
         attributes(tree, ATTR_NOSUID | ATTR_NODEV | (0 if may_write else ATTR_RDONLY))
         stand(path, is_folder(tree))
@@ -187,14 +185,6 @@ def arrange(orders: Orders) -> None:
         tree = copied(path)
         attributes(tree, ATTR_RDONLY)
         attach(tree, path)
-    for path in orders["masked_folders"]:
-        if there(path):
-            tmpfs(path, b"mode=0000,size=4k,nr_inodes=2", MS_RDONLY | MS_NOEXEC)
-    for path, tree in zip(orders["masked_files"], nothing, strict=True):
-        # a device on a mount without devices cannot be opened, whatever its permissions say
-        attributes(tree, ATTR_RDONLY | ATTR_NODEV)
-        if there(path):
-            attach(tree, path)
     for path in orders["emptied"]:
         shut(path)
 
@@ -206,6 +196,19 @@ def own_proc() -> None:
         if there(path):
             tree = copied(path)
             attributes(tree, ATTR_RDONLY)
+            attach(tree, path)
+
+
+def mask(orders: Orders) -> None:
+    """What is not to be read, wherever it is still in sight."""
+    for path in orders["masked_folders"]:
+        if there(path):
+            tmpfs(path, b"mode=0000,size=4k,nr_inodes=2", MS_RDONLY | MS_NOEXEC)
+    for path in orders["masked_files"]:
+        if there(path):
+            tree = copied(b"/dev/null")
+            # a device on a mount without devices cannot be opened, whatever its permissions say
+            attributes(tree, ATTR_RDONLY | ATTR_NODEV)
             attach(tree, path)
 
 
@@ -299,6 +302,7 @@ def first(words: list[str], env: dict[bytes, bytes], orders: Orders, status: int
     call("prctl", PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     arrange(orders)
     own_proc()
+    mask(orders)
     posix.chdir(orders["cwd"])  # the old one still lies below what was mounted over it
     call("setrlimit", RLIMIT_CORE, bytes(16))
     give_up(orders["filter"])

@@ -15,20 +15,16 @@ import functools
 import os
 import select
 import stat
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from veil.host import prctl, restricted
-from veil.host.confine import seccomp
+from veil.host import prctl
+from veil.host.confine import seccomp, trial
 from veil.host.confine.base import Allowance, Bounds, Wrapped
 from veil.host.confine.bounds import within
 from veil.host.confine.ruleset import READ, READ_DIR, READ_FILE, Ruleset, version, write_rights
 from veil.host.confine.status import broken
 from veil.host.processes import LINUX
-from veil.model.errors import VeilError
 
 #: Below this, truncate(2) of any file is open: nothing that could be called write protection.
 OLDEST = 3
@@ -257,35 +253,4 @@ def _public_device(entry: os.DirEntry[str]) -> bool:
 def _unavailable() -> str | None:
     if not LINUX:
         return "Landlock is part of Linux"
-    return too_old(version()) or seccomp.unavailable() or _tried()
-
-
-def _tried() -> str | None:
-    """A shell under the real rules writes where it may and fails where it may not."""
-    with tempfile.TemporaryDirectory(prefix="veil-probe-") as name:
-        place = os.path.realpath(name)
-        inside, outside, secret = (os.path.join(place, word) for word in ("inside", "outside", "secret"))
-        for folder in (inside, outside, secret):
-            os.mkdir(folder)
-        Path(secret, "file").write_text("secret", encoding="utf-8")
-        script = "echo >inside/file || exit 3; cat secret/file && exit 4; echo >outside/file && exit 5; exit 0"
-        bounds = Bounds(cwd=inside, temp=inside, network=False, masked_folders=(secret,))
-        with Landlock().confine(("/bin/sh", "-c", script), bounds) as wrapped:
-            try:
-                child = restricted.start(
-                    wrapped.restrict,
-                    lambda: subprocess.Popen(
-                        wrapped.argv,
-                        cwd=place,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
-                    ),
-                )
-            except (OSError, VeilError) as error:
-                return str(error)
-            code = child.wait()
-        known = {3: "writing inside failed", 4: "a masked file was read", 5: "a write outside was not denied"}
-        if code != 0:
-            return f"tried on this machine: {known.get(code, f'the shell ended with {code}')}"
-        return "tried on this machine: a write outside was not denied" if os.listdir(outside) else None
+    return too_old(version()) or seccomp.unavailable() or trial.tried(Landlock().confine, network=False)

@@ -11,33 +11,22 @@ import functools
 import json
 import marshal
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any
 
-from veil.host.confine import allowances, seccomp
+from veil.host.confine import allowances, seccomp, sight, trial
 from veil.host.confine.base import Bounds, Wrapped
-from veil.host.confine.bounds import within
+from veil.host.confine.bounds import system, within
 from veil.host.confine.status import Channel, Inside, broken
 from veil.host.processes import LINUX
 from veil.model.outcome import Outcome, Stream
 
-#: What the command calls its temporary folder, whatever that is on the host.
-_TMP = "/tmp"
-#: Of what is hidden with /run, these links are where a whole system's programs are found (NixOS).
-_LINKS = ("/run/current-system", "/run/booted-system", "/run/opengl-driver")
-#: Read by the C library to find names; often links to below /run.
-_RESOLVER = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime")
 #: In the pid namespace beside the command: its first process.
 _AROUND = 1
-#: Ends with 7 when a write inside goes through, one outside does not, and what is masked cannot be listed.
-_TRIAL = "echo x >here && ! (echo x >../outside/there) 2>/dev/null && ! ls ../masked 2>/dev/null && exit 7"
-_TRIAL_SECONDS = 30.0
 #: Takes code and orders from the descriptor that the first argument names.
 _STARTER = (
     "import marshal,posix,sys;fd=int(sys.argv[1]);"
@@ -60,14 +49,20 @@ class OwnNamespaces:
 
     def _reason(self, network: bool) -> str | None:
         if network not in self._reasons:
-            self._reasons[network] = _found_out(network)
+            self._reasons[network] = self._found_out(network)
         return self._reasons[network]
+
+    def _found_out(self, network: bool) -> str | None:
+        if not LINUX:
+            return "namespaces are of Linux only"
+        if (reason := seccomp.unavailable()) is not None:
+            return reason
+        if not sys.executable:
+            return "this program does not know its own Python, which would have to make them"
+        return trial.tried(self.confine, network=network)
 
     def lacks(self, bounds: Bounds) -> str | None:
         """What of these bounds it cannot do."""
-        for path in (*bounds.masked_folders, *bounds.masked_files, *bounds.readonly):
-            if within(path, "/proc"):
-                return f"{path} is in /proc, of which the command gets one of its own"
         if not bounds.network and (reason := self._reason(False)) is not None:
             return f"no network namespace: {reason}"
         return allowances.unavailable(bounds.allowance)
@@ -90,7 +85,7 @@ class OwnNamespaces:
             yield Wrapped(
                 held.argv(argv),
                 pass_fds=held.pass_fds,
-                temp=held.temp,
+                temp=sight.TMP,
                 started=held.begin,
                 settle=held.channel.settle,
                 limit=held.watch.limit,
@@ -102,10 +97,6 @@ class _Enclosing:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        tmp = os.path.realpath(_TMP)
-        self._tmp = tmp if os.path.isdir(tmp) else None
-        #: By which name the command finds its temporary folder; ``None``: its own.
-        self.temp = None if self._tmp is None else _TMP
 
     def __enter__(self) -> _Enclosing:
         bounds = self._bounds
@@ -117,7 +108,7 @@ class _Enclosing:
             self._orders = os.memfd_create("veil-orders", os.MFD_CLOEXEC)
             stack.callback(os.close, self._orders)
             status, release = self.channel.pass_fds
-            orders = {**_arranged(bounds, self._tmp), "status": status, "release": release, "own": self._orders}
+            orders = {**_arranged(bounds), "status": status, "release": release, "own": self._orders}
             data = marshal.dumps((_program(), orders))
             with open(self._orders, "wb", closefd=False) as file:
                 file.write(data)
@@ -171,13 +162,6 @@ class _Channel(Channel):
             raise broken(words.decode("utf-8", "replace") or f"the program that encloses it ended with {outcome.exit}")
         return outcome
 
-    def why(self) -> str | None:
-        """What broke, or ``None``."""
-        facts = self._facts()
-        if "broken" in facts:
-            return _text(facts["broken"])
-        return f"{_text(facts['program'])}: {os.strerror(facts['errno'])}" if "errno" in facts else None
-
     def _facts(self) -> dict[str, Any]:
         """All that has been told by now."""
         self._fact("", 0)  # which nothing is called: so everything that has come is taken in
@@ -191,29 +175,33 @@ def _text(hexadecimal: str) -> str:
     return os.fsdecode(bytes.fromhex(hexadecimal))
 
 
-def _arranged(bounds: Bounds, tmp: str | None) -> dict[str, Any]:
+def _arranged(bounds: Bounds) -> dict[str, Any]:
     """The orders, paths as bytes, each before what lies below it."""
-    emptied = [folder for folder in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))) if os.path.isdir(folder)]
-    replaced = (*emptied, "/dev", *(() if tmp is None else (tmp,)))
-    writable = {bounds.cwd, *bounds.writable, *(() if tmp is not None else (bounds.temp,))}
-    resolver = [path for path in map(os.path.realpath, _RESOLVER) if os.path.isfile(path)]
-    seen = {*resolver, *bounds.shown, *bounds.readable, *bounds.sockets}
+    tmp, emptied = system(sight.TMP), sight.emptied()
+    replaced = (*emptied, tmp, "/dev")
+    writable = {bounds.cwd, *bounds.writable}
+    seen = {*sight.resolver(emptied), *bounds.shown, *bounds.readable, *bounds.sockets}
     hidden = {path for path in seen - writable if any(within(path, folder) for folder in replaced)}
     views = sorted([(path, False) for path in hidden] + [(path, True) for path in writable])
     program = seccomp.filter_program(network=bounds.network, sockets=bool(bounds.sockets), loopback=not bounds.network)
+    masked = {"masked_folders": (*bounds.masked_folders, *bounds.own)}
+    masked["masked_files"] = (*bounds.masked_files, *sight.other_sockets(bounds))
     return {
         "network": bounds.network,
         "filter": program,
         "cwd": os.fsencode(bounds.cwd),
         "temp": os.fsencode(bounds.temp),
-        "temp_at": [] if tmp is None else [os.fsencode(tmp)],
+        "tmp": os.fsencode(tmp),
         "emptied": [os.fsencode(path) for path in emptied],
-        "links": [(os.fsencode(os.readlink(path)), os.fsencode(path)) for path in _LINKS if os.path.islink(path)],
+        "links": [(os.fsencode(os.readlink(path)), os.fsencode(path)) for path in sight.LINKS if os.path.islink(path)],
         "views": [(os.fsencode(path), may) for path, may in views],
         "pinned": [os.fsencode(path) for path in bounds.pinned],
         "readonly": [os.fsencode(path) for path in bounds.readonly],
-        "masked_folders": [os.fsencode(path) for path in (*bounds.masked_folders, *bounds.own)],
-        "masked_files": [os.fsencode(path) for path in bounds.masked_files],
+        # what is there of a process is there of one outside
+        **{
+            kind: [os.fsencode(p) for p in paths if not p[6:7].isdigit() or p[:6] != "/proc/"]
+            for kind, paths in masked.items()
+        },
     }
 
 
@@ -224,50 +212,3 @@ def _program() -> CodeType:
     code = SourceFileLoader(name, os.path.join(os.path.dirname(__file__), "enclosing.py")).get_code(name)
     assert isinstance(code, CodeType)
     return code
-
-
-def _found_out(network: bool) -> str | None:
-    if not LINUX:
-        return "namespaces are of Linux only"
-    if (reason := seccomp.unavailable()) is not None:
-        return reason
-    if not sys.executable:
-        return "this program does not know its own Python, which would have to make them"
-    with tempfile.TemporaryDirectory(prefix="veil-trial-") as made:
-        base = os.path.realpath(made)
-        inside, outside, temp, masked = (os.path.join(base, n) for n in ("inside", "outside", "temp", "masked"))
-        for folder in (inside, outside, temp, masked):
-            os.mkdir(folder)
-        reason = _tried(Bounds(inside, temp, network=network, masked_folders=(masked,), shown=(outside, masked)))
-        if os.path.exists(f"{outside}/there"):
-            return "a write that had to be denied went through"
-        return reason or (None if os.path.exists(f"{inside}/here") else "a write that had to be allowed did nothing")
-
-
-def _tried(bounds: Bounds) -> str | None:
-    """What goes wrong when the trial command runs in these bounds."""
-    with _Enclosing(bounds) as held:
-        try:
-            process = subprocess.Popen(
-                held.argv(("/bin/sh", "-c", _TRIAL)),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=held.pass_fds,
-                cwd="/",
-            )
-        except OSError as error:
-            return error.strerror or str(error)
-        try:
-            held.begin()
-            _, words = process.communicate(timeout=_TRIAL_SECONDS)
-        except subprocess.TimeoutExpired:
-            return f"a trial command did not end within {_TRIAL_SECONDS:g} s"
-        finally:
-            process.kill()
-            process.wait()
-        why = held.channel.why()
-    if why is not None:
-        return why
-    said = words.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-    return None if process.returncode == 7 else said or f"a trial command ended with {process.returncode}"

@@ -12,11 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from veil.host.confine import trial
 from veil.host.confine.base import Allowance, Bounds, Wrapped
 from veil.host.confine.bounds import within
 from veil.host.confine.status import broken
@@ -31,10 +30,6 @@ _DEVICES = ("null", "zero", "tty", "stdout", "stderr", "dtracehelper", "ptmx")
 _OWN_EXITS = (64, 65, 71)
 _NOT_STARTED = re.compile(r"sandbox-exec: execvp\(\) of '(?P<program>.*)' failed: (?P<reason>.*)", re.DOTALL)
 _NOT_THERE = ("No such file or directory", "Not a directory")
-#: Ends with 7 when a write inside goes through, one outside does not, and what is masked cannot be read.
-_TRIAL = "echo x >here && ! (echo x >../outside/there) 2>/dev/null && ! ls ../masked 2>/dev/null && exit 7"
-_TRIAL_SECONDS = 30.0
-
 _ALWAYS_OPEN = (
     "processes outside can be seen",
     "services of the system may act in the command's stead: launchd, the keychain, name lookups",
@@ -184,23 +179,4 @@ def _found_out() -> str | None:
         return "sandbox-exec is of macOS only"
     if not os.access(_PROGRAM, os.X_OK):
         return f"{_PROGRAM} is not there"
-    with tempfile.TemporaryDirectory(prefix="veil-trial-") as made:
-        base = os.path.realpath(made)
-        inside, outside, temp, masked = (os.path.join(base, n) for n in ("inside", "outside", "temp", "masked"))
-        for folder in (inside, outside, temp, masked):
-            os.mkdir(folder)
-        argv = words(("/bin/sh", "-c", _TRIAL), Bounds(inside, temp, network=False, masked_folders=(masked,)))
-        try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, cwd=inside, timeout=_TRIAL_SECONDS
-            )
-        except subprocess.TimeoutExpired:
-            return f"a trial command did not end within {_TRIAL_SECONDS:g} s"
-        except OSError as error:
-            return error.strerror or str(error)
-        if os.path.exists(f"{outside}/there"):
-            return "a write that had to be denied went through"
-        if done.returncode == 7 and os.path.exists(f"{inside}/here"):
-            return None
-        said = done.stderr.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-        return said or f"a trial command ended with {done.returncode}"
+    return trial.tried(Seatbelt().confine, network=False)
