@@ -9,7 +9,9 @@ from typing import Any
 
 from veil import wiring
 from veil.builtin import kept_previews
-from veil.model.errors import Refused
+from veil.host import locks, pictures
+from veil.host.tree import TreeUnknown
+from veil.model.errors import Refused, StoreFailed
 from veil.model.outcome import Change
 from veil.present.changes import fitting
 
@@ -44,6 +46,27 @@ class Applied:
         if self.left:
             data["left"] = dict(self.left)
         return data
+
+
+def _root(folder: str) -> str:
+    try:
+        return pictures.locate(folder).root
+    except TreeUnknown:
+        return folder
+
+
+def collect(project: str | os.PathLike[str] | None = None) -> dict[str, int]:
+    """Bring kept previews of all folders below their limits: the part of ``veil gc`` that is theirs.
+
+    Returns: ``removed``, ``left``, ``bytes_left``; all 0 where nothing is kept on disk. Raises ``StoreFailed``.
+    """
+    session = wiring.session(dict(os.environ), project)
+    if session.state is None:
+        return dict.fromkeys(("removed", "left", "bytes_left"), 0)
+    try:
+        return kept_previews(session.settings, session.state).gc()
+    except OSError as error:
+        raise StoreFailed(f"{error.filename}: {error.strerror}", path=str(error.filename)) from error
 
 
 def apply(id: str, project: str | os.PathLike[str] | None = None) -> Applied:
@@ -83,5 +106,12 @@ def apply(id: str, project: str | os.PathLike[str] | None = None) -> Applied:
         return Applied(record.id, os.path.realpath(record.cwd), (), 0)  # there was nothing to change
     if session.state is None:
         raise Refused(f"there is no state folder any more ({session.why})", code="not_kept", id=record.id)
-    made = kept_previews(session.settings, session.state).apply(notes["preview_kept"], record.id)
+    previews = kept_previews(session.settings, session.state)
+    folder = os.path.realpath(record.cwd)
+    # a turn like that of a run: what another one is told to have changed meanwhile is labelled as perhaps not its own
+    window = locks.enter(session.state / "locks", _root(folder), session.settings.effects_wait)
+    try:
+        made = previews.apply(notes["preview_kept"], record.id)
+    finally:
+        window.leave()
     return Applied(record.id, made.folder, tuple(changes), made.paths, made.left)

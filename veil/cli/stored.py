@@ -130,12 +130,13 @@ def alive(project: str | None) -> list[veil.Result]:
 
 def gc(project: str | None, *, as_json: bool) -> int:
     """See ``veil gc --help``."""
-    from veil import rewinding, wiring
+    from veil import promoting, rewinding, wiring
 
     store = wiring.session(dict(os.environ), project).kit.store
     collect = getattr(store, "gc", None)
     done: dict[str, int] = {} if collect is None else collect()
     done.update((f"checkpoints_{name}", count) for name, count in rewinding.collect(project).items())
+    done.update((f"previews_{name}", count) for name, count in promoting.collect(project).items())
     if as_json:
         screen.document(done)
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from veil.layers.base import Entered
 from veil.model.command import Effects, Look, Preview, Sandbox
 from veil.model.errors import Refused
-from veil.model.outcome import Change, Fact, Findings, Outcome, Stream
+from veil.model.outcome import Change, Fact, Findings, Outcome
 from veil.model.plan import Launch, Place, Plan
 
 if TYPE_CHECKING:  # imported by the first preview: no other run needs them
@@ -19,8 +19,11 @@ if TYPE_CHECKING:  # imported by the first preview: no other run needs them
 
 #: Gaps named at most.
 MAX_GAPS = 20
-#: What programs say when they try to rename a folder in an overlay ("Invalid cross-device link", EXDEV).
-_CROSS = b"ross-device link"
+#: What programs say when an overlay refuses what the folder would not have, and how that comes.
+_OTHERWISE = {
+    b"ross-device link": "in an overlay a folder that was there before is not renamed but copied (EXDEV)",
+    b"too large for defined data type": "in an overlay of a plain user nothing can be done to the files of others",
+}
 
 
 class Keeper(Protocol):
@@ -126,10 +129,9 @@ class PreviewLayer:
         changes, more = _changes(view.folder, told(difference, view.folder), difference, plan, self._own)
         notes: dict[str, Any] = {"previewed": True, "preview_method": view.method}
         gaps = [*_not_held(view, plan), *view.gaps, *difference.gaps]
-        if not outcome.ok and view.method == "overlay" and any(_CROSS in each.data for each in _streams(outcome)):
-            gaps.append(
-                "in an overlay a folder that was there before is not renamed but copied, as between file systems"
-            )
+        if not outcome.ok and view.method == "overlay":
+            said = outcome.stdout.data + outcome.stderr.data
+            gaps += [gap for words, gap in _OTHERWISE.items() if words in said]
         if outcome.survivors != "none":
             gaps.append("processes of the command may still be alive, and what they write is lost")
         if len(gaps) > MAX_GAPS:
@@ -156,10 +158,6 @@ class PreviewLayer:
         if self._keeper is None:
             return None, self._why_not
         return self._keeper().keep(view.folder, difference, view.opened_ns)
-
-
-def _streams(outcome: Outcome) -> tuple[Stream, Stream]:
-    return outcome.stdout, outcome.stderr
 
 
 def _looked(view: View, cwd: str, plan: Plan) -> tuple[dict[str, Fact], dict[str, str]]:

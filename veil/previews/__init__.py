@@ -69,7 +69,7 @@ class Previews:
             return None, f"it has {size} bytes, more than {self._max_bytes} (VEIL_MAX_PREVIEW_BYTES)"
         try:
             removing.claim(self.folder)
-            self.sweep(room_for=size)
+            self.sweep(size, 1)
             token = secrets.token_hex(12)
             place = self.folder / token
             removing.claim(place)
@@ -146,16 +146,30 @@ class Previews:
             raise _stopped(id, kept.folder, dict([promotion.failed]))
         return Made(kept.folder, len(kept.rows), dict(promotion.left))
 
-    def sweep(self, room_for: int = 0) -> None:
-        """Take away what is too old, too many or too much, the oldest first, until ``room_for`` bytes fit as well.
+    def gc(self) -> dict[str, int]:
+        """Bring them below their limits. Returns: ``removed``, ``left`` (previews), ``bytes_left``. Raises ``OSError``."""
+        before = self._names()
+        if before:
+            self.sweep()
+        left = self._names()
+        size = sum(keeping.size_on_disk(self.folder / name) for name in left)
+        return {"removed": len(before) - len(left), "left": len(left), "bytes_left": size}
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self.folder) if is_token(name)]
+        except FileNotFoundError:
+            return []
+
+    def sweep(self, room_for: int = 0, more: int = 0) -> None:
+        """Take away what is too old, too many or too much, the oldest first, until ``more`` previews of ``room_for`` bytes
+        fit as well.
 
         Raises ``OSError``.
         """
         found: list[tuple[float, str, int]] = []
         now = time.time()
-        for name in os.listdir(self.folder):
-            if not is_token(name):
-                continue
+        for name in self._names():
             place = self.folder / name
             try:
                 born = place.stat().st_mtime
@@ -166,7 +180,7 @@ class Previews:
         total = room_for
         for number, (born, name, size) in enumerate(found, 1):
             total += size
-            if number >= self._most or born < now - self._ttl or total > self._max_bytes:
+            if number + more > self._most or born < now - self._ttl or total > self._max_bytes:
                 with contextlib.suppress(OSError):
                     removing.discard(self.folder, name)
 

@@ -70,7 +70,10 @@ class Promotion:
             self._dress_name(at, name, row.path, after)
             return True
         if stat.S_ISFIFO(after.mode):
-            os.mkfifo(name, 0o600, dir_fd=at)
+            if os.mkfifo in os.supports_dir_fd:
+                os.mkfifo(name, 0o600, dir_fd=at)
+            else:  # macOS before 13
+                os.mkfifo(os.path.join(self._anchor.root, self._staging, name), 0o600)
             set_mode(name, at, stat.S_IMODE(after.mode))
             self._dress_name(at, name, row.path, after)
             return True
