@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import veil
-from veil.cli import hinting, options, previewing, safety, screen, session, tapes
+from veil.cli import governing, hinting, options, previewing, safety, screen, session, tapes
 
 _HELP: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
@@ -292,5 +292,5 @@ def doctor(as_json: bool) -> int:
     return room.doctor(as_json=as_json)
 
 
-for command in (*safety.COMMANDS, previewing.apply, session.shell, hinting.init, tapes.cassette):
+for command in (*safety.COMMANDS, previewing.apply, session.shell, hinting.init, tapes.cassette, governing.policy):
     cli.add_command(command)

@@ -73,6 +73,8 @@ def _from_toml(file: str, data: bytes, table: Mapping[str, Setting]) -> dict[str
     fields = {line.key: name for name, line in table.items()}
     values: dict[str, Any] = {}
     for key, value in ours.items():
+        if key == "policy":  # of the governed boundary, which reads it when it is told to
+            continue
         where = f"[tool.veil] {key} in {file}"
         name = fields.get(key)
         if name is None:
