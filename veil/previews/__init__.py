@@ -147,7 +147,7 @@ class Previews:
         return Made(kept.folder, len(kept.rows), dict(promotion.left))
 
     def gc(self) -> dict[str, int]:
-        """Bring them below their limits. Returns: ``removed``, ``left`` (previews), ``bytes_left``. Raises ``OSError``."""
+        """Bring them below their limits. Returns ``removed``, ``left`` (previews), ``bytes_left``. Raises ``OSError``."""
         before = self._names()
         if before:
             self.sweep()
@@ -162,8 +162,9 @@ class Previews:
             return []
 
     def sweep(self, room_for: int = 0, more: int = 0) -> None:
-        """Take away what is too old, too many or too much, the oldest first, until ``more`` previews of ``room_for`` bytes
-        fit as well.
+        """Take away what is too old, too many or too much, the oldest first.
+
+        Args: room_for: bytes that have to fit as well. more: previews that do.
 
         Raises ``OSError``.
         """
