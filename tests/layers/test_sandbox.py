@@ -416,6 +416,17 @@ def test_advice_on_what_may_not_be_read(tree: Path) -> None:
 
 
 @NEEDS_BWRAP
+@pytest.mark.needs("root")
+def test_root_in_a_folder_of_another_user_is_told_why_it_may_not(tree: Path) -> None:
+    os.chown(tree, 1234, 1234)
+    result = veil.run("echo x >f", cwd=tree, sandbox=True)
+    assert not result.ok
+    assert result.sandbox is not None
+    assert result.sandbox["foreign_cwd"] == 1234
+    assert "belongs to user 1234" in str(result.advice)
+
+
+@NEEDS_BWRAP
 @pytest.mark.parametrize(
     "command",
     [

@@ -25,9 +25,9 @@ class SandboxLayer:
     """Grants ``Sandbox``, with the strongest backend that can do all of it, or refuses.
 
     Notes that it leaves: ``sandboxed`` (``True``), ``sandbox`` (``backend``, ``network``, ``unreadable``: how many
-    folders and files, ``gaps``: what is not covered here, and ``git_changed``: hooks and configuration that the command
-    changed), ``secrets_protected`` (how many places with credentials), and
-    ``limit`` (the option whose limit ended the command).
+    folders and files, ``foreign_cwd``: the user whom cwd belongs to when root has no rights there, ``gaps``: what is not
+    covered here, ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how many
+    places with credentials), and ``limit`` (the option whose limit ended the command).
 
     Args:
         own: veil's own folders, which no confined command may reach.
@@ -132,6 +132,8 @@ def _limit(wrapped: Wrapped, outcome: Outcome) -> str | None:
 
 def _notes(backend: str, gaps: tuple[str, ...], found: Drawn, wish: Sandbox) -> dict[str, Any]:
     told: dict[str, Any] = {"backend": backend, "network": wish.network}
+    if found.foreign is not None:
+        told["foreign_cwd"] = found.foreign
     if unreadable := len(found.bounds.masked_folders) + len(found.bounds.masked_files):
         told["unreadable"] = unreadable
     notes: dict[str, Any] = {"sandboxed": True, "sandbox": {**told, "gaps": list(gaps)}}

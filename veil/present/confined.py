@@ -13,6 +13,8 @@ from veil.present.text import safe_text
 _LINES = 200
 #: An absolute path in quotes, or bare up to a colon or a blank.
 _PATH = re.compile(r"""(?P<quote>['"`‘])(?P<quoted>/[^'"`’]+)['"`’]|(?<![\w/.])(?P<bare>/[^\s:,;)'"]+)""")
+#: A shell begins with its own name.
+_SHELL = re.compile(r"^/\S+: (line \d+|\d+): ")
 _READ_ONLY = re.compile(r"read-only file ?system|EROFS|errno 30\b", re.IGNORECASE)
 _DENIED = re.compile(r"permission denied|EACCES|errno 13\b", re.IGNORECASE)
 _GONE = re.compile(r"no such file or directory|ENOENT|cannot stat|errno 2\b", re.IGNORECASE)
@@ -89,6 +91,11 @@ def _grant(line: str, record: Record, told: Mapping[str, Any], *, sockets: bool)
         if not outside:
             return "the sandbox keeps a place read-only; name its folder in writable to let the command write there"
         return f"the sandbox keeps {path} read-only; name its folder in writable to let the command write there"
+    if told.get("foreign_cwd") is not None and not outside and _DENIED.search(line):
+        return (
+            f"the working folder belongs to user {told['foreign_cwd']}, and in a sandbox root has no rights over the "
+            "files of others; run it as that user"
+        )
     if path is None or not outside:
         return None
     if _DENIED.search(line):
@@ -112,6 +119,6 @@ def _denied(path: str, told: Mapping[str, Any]) -> str | None:
 def _path(line: str) -> str | None:
     """The last absolute path of a line: programs name themselves first."""
     found = None
-    for match in _PATH.finditer(line):
+    for match in _PATH.finditer(_SHELL.sub("", line)):
         found = match["quoted"] or match["bare"]
     return found

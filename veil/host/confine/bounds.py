@@ -49,12 +49,14 @@ class Drawn:
     Attributes:
         gaps: what they leave open whatever confines.
         secrets: how many places with credentials cannot be read.
+        foreign: the number of the user whom cwd belongs to when root, who has no special rights inside, calls.
         temporary: the run's own folder.
     """
 
     bounds: Bounds
     gaps: tuple[str, ...] = ()
     secrets: int = 0
+    foreign: int | None = None
     temporary: Temporary = field(default_factory=lambda: Temporary(""))
 
 
@@ -142,7 +144,9 @@ def _draw(
         own=state,
         allowance=_allowance(wish),
     )
-    return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied)
+    owner = os.stat(cwd).st_uid
+    foreign = owner if os.geteuid() == 0 and owner != 0 else None
+    return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied, foreign)
 
 
 def _credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
