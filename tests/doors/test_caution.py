@@ -53,11 +53,16 @@ def test_commits_and_changes_that_are_lost(ws: Path) -> None:
         "echo x > made",
         "rm -f nothing-of-this-name",  # nothing was changed
         "git status",
-        "ssh -V; rm made-up",
     ],
 )
 def test_nobody_is_warned_for_nothing(ws: Path, command: str) -> None:
     assert veil.run(command).advice is None
+
+
+def test_nor_for_what_no_checkpoint_brings_back(ws: Path) -> None:
+    command = "docker rm veil-has-no-such-container"
+    assert veil.plan(command).category == "destructive"
+    assert veil.run(command, effects=False).advice is None
 
 
 def test_what_is_more_urgent_comes_first(ws: Path) -> None:
