@@ -14,7 +14,7 @@ from run import medians
 import veil
 
 #: How many times a run that stands alone a command of a session may take.
-TARGET = 1.5
+TARGET = 2.0
 
 
 def main(rounds: int) -> int:

@@ -176,7 +176,7 @@ def told(data: bytes, before: State | None) -> State | None:
     _, mark, rest = data.rpartition(MARK)
     if not mark or not rest.endswith(END):
         return None
-    parts = [os.fsdecode(part) for part in rest.split(b"\0")]
+    parts = os.fsdecode(rest).split("\0")
     try:
         return _state(parts, before)
     except (ValueError, IndexError):  # the command wrote to the descriptor as well

@@ -28,6 +28,8 @@ def decoded(word: str) -> str:
 
     Nothing is expanded: what a shell prints of a value holds no expansion.
     """
+    if word[:1] == '"' and word.find('"', 1) == len(word) - 1 and "\\" not in word:  # nearly always
+        return word[1:-1]
     return "".join(map(_plain, _PIECES.findall(word)))
 
 
