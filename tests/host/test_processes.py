@@ -142,19 +142,26 @@ def test_born_later_sees_the_younger_ones_that_carry_the_tag(marker: Marker) -> 
 def test_a_subreaper_is_given_the_orphans_and_collects_them_alone() -> None:
     program = """
 import os, subprocess, sys, time
-from veil.host import prctl, processes
+from veil.host import orphans, prctl, processes
 assert prctl.become_subreaper()
-own = subprocess.Popen(["true"])
-subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 &"], check=True)
+own = orphans.start(lambda: subprocess.Popen(["true"], start_new_session=True))
+helper = subprocess.Popen(["false"])
+assert orphans.none()
+subprocess.run(["sh", "-c", "sleep 0.2 & sleep 0.2 &"], check=True, start_new_session=True)
+assert not orphans.none()
 def adopted():
-    return [p for p in processes.everyone().values() if p.parent == os.getpid() and p.pid != own.pid]
+    return [p for p in processes.everyone().values() if p.parent == os.getpid() and p.pid not in (own.pid, helper.pid)]
 assert len(adopted()) == 2, adopted()
 deadline = time.monotonic() + 60
 while adopted():
-    processes.reap_adopted(spare=(own.pid,))
+    orphans.collect()
     assert time.monotonic() < deadline
     time.sleep(0.02)
+assert orphans.none()
 assert own.wait() == 0, "the exit code of a child of its own is left to its owner"
+assert helper.wait() == 1, "and that of anything else that it started"
+orphans.let_go(own.pid)
+assert orphans.none()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

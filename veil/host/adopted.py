@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -16,11 +17,11 @@ def end_all() -> int:
     while True:
         below = _below(os.getpid())
         if not below or time.monotonic() > deadline:
-            processes.reap_adopted()
+            _reap()
             return len(below)
         for process in below:
             processes.send(process, signal.SIGKILL)
-        processes.reap_adopted()
+        _reap()
         time.sleep(0.002)
 
 
@@ -36,3 +37,11 @@ def _below(root: int) -> list[processes.Process]:
         found += [process for process in born if not process.zombie]
         todo += [process.pid for process in born]
     return found
+
+
+def _reap() -> None:
+    """Collect every child that has ended: nobody waits for any of them any more."""
+    for process in processes.everyone().values():
+        if process.parent == os.getpid() and process.zombie:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process.pid, os.WNOHANG)

@@ -169,7 +169,7 @@ class PlainChild:
     def _alone(self) -> bool:
         """Whether a cheap look already tells that nobody of the run is left; ``False`` leaves it open."""
         if self.adopting:
-            return orphans.childless()
+            return orphans.none()
         return not self._group_lives() and not self._strays()
 
     def _strays(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 from veil.host import processes
 
@@ -39,22 +40,46 @@ def is_one(process: processes.Process) -> bool:
     return process.pid not in _own and process.session != os.getsid(0)
 
 
-def childless() -> bool:
-    """Whether this process has no child at all any more, living or dead; orphans that have ended are let go of.
+def none() -> bool:
+    """Whether a cheap look tells that this process has no living orphan; ``False`` leaves it open. Orphans that have
+    ended are let go of.
 
-    One or two system calls. ``True`` means that nobody is left below it: the nearest living ancestor of anybody there
-    would be its child.
+    Without one, nobody is left of a command that has been collected: the nearest living ancestor of anybody there would
+    have come to this process.
     """
     with _starting:
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
-                return True
-            if ended is None or ended.si_pid in _own or os.getsid(ended.si_pid) == os.getsid(0):
-                return False
+                return True  # no child at all
+            if ended is None or _started_here(ended.si_pid):
+                break
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(ended.si_pid, os.WNOHANG)
+        # while one of them ends the list may leave another one out, but hardly twice
+        return all(_started_here(pid) for _ in range(2) for pid in _children())
+
+
+#: Stands for children of which nothing can be known: a kernel need not list them.
+_UNKNOWN = [0]
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            found += map(int, Path(f"/proc/self/task/{thread}/children").read_bytes().split())
+        except OSError:
+            if os.path.isdir(f"/proc/self/task/{thread}"):
+                return _UNKNOWN
+    return found
+
+
+def _started_here(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        return pid in _own or (pid > 0 and os.getsid(pid) == os.getsid(0))
+    return True  # it has been collected meanwhile
 
 
 def collect() -> None:

@@ -265,15 +265,6 @@ def members(
     return [seen[pid] for pid in reached if not seen[pid].zombie]
 
 
-def reap_adopted(spare: Iterable[int] = ()) -> None:
-    """Collect orphans that ended under a subreaper, leaving the direct children named in ``spare`` to their owners."""
-    keep = set(spare)
-    for process in everyone().values():
-        if process.parent == os.getpid() and process.zombie and process.pid not in keep:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
-
-
 def identity(pid: int) -> str:
     """Opaque text that tells this process from a later one of the same pid; empty when it is gone."""
     process = look(pid)
