@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from veil.host import orphans, prctl, processes, restricted
@@ -18,6 +19,8 @@ from veil.model.plan import Enclosure, Launch
 
 #: How long an enclosure may take to fall apart when the command has ended, before something was left in it (seconds).
 EMPTYING = 0.05
+#: How long a watcher of a run may take to end when nobody is left to watch (seconds).
+WATCHER_ENDS = 0.5
 #: How long SIGKILL may take to show (uninterruptible sleep) before the survivors are named (seconds).
 KILL_WAIT = 5.0
 
@@ -164,7 +167,7 @@ class PlainChild:
             return sum(process.pid not in self._enclosure.pids for process in self._members())
         if not thorough and self._alone():
             return 0
-        return len(self._members())
+        return settled(lambda: len(self._members()), self._watchers)
 
     def _alone(self) -> bool:
         """Whether a cheap look already tells that nobody of the run is left; ``False`` leaves it open."""
@@ -241,6 +244,15 @@ class PlainChild:
             with contextlib.suppress(Exception):  # nobody waits for the exit code any more
                 self.reap()
             self.close()
+
+
+def settled(count: Callable[[], int], watchers: str) -> int:
+    """``count()``, asked again while it may count a watcher on its way out: such a one is still there and can no longer
+    be told from others. While one lives that can, there is somebody whom it watches."""
+    deadline = time.monotonic() + WATCHER_ENDS
+    while (many := count()) and watchers and not processes.bearers(watchers) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return many
 
 
 def end_carriers(tag: str) -> None:

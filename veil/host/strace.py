@@ -8,6 +8,7 @@ last process that it traces has ended. Its log goes through a fifo in a private 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import os
@@ -28,8 +29,9 @@ from veil.host.processes import TAG_VARIABLE
 MARK_VARIABLE = "VEIL_TRACER"
 #: How long the log may bring nothing after everybody has ended, before the tracer is given up (seconds).
 SILENCE = 5.0
-#: How often the log is read while the command runs: seldom, since each look takes time from the command (seconds).
-_LOOK, _LOOK_LONGEST = 0.004, 0.032
+#: How often the log is read while the command runs (seconds): seldom, since each look takes time from the command, and
+#: often enough that no pipe is full by then, which would stop it. A wide pipe holds what strace writes in 0.1 s.
+_LOOK_WIDE, _LOOK_NARROW = 0.02, 0.002
 _PROBE_SECONDS = 20.0
 _CHUNK, _PIPE_BYTES, _F_SETPIPE_SZ = 1 << 18, 1 << 20, 1031
 #: Characters that strace prints of a string that is no path (an argument of a program).
@@ -63,10 +65,16 @@ class Log:
         except BaseException:
             self._remove()
             raise
+        self._pause = _LOOK_NARROW
         with contextlib.suppress(OSError):  # the user's share of pipe memory is used up: it works narrow, too
             fcntl.fcntl(self._fd, _F_SETPIPE_SZ, _PIPE_BYTES)
+            self._pause = _LOOK_WIDE
         self._thread = threading.Thread(target=self._read, name="veil-trace", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # as many threads as this user may have
+            self._remove()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     def _read(self) -> None:
         try:
@@ -77,24 +85,20 @@ class Log:
     def _pump(self) -> None:
         poll = select.poll()
         poll.register(self._fd, 0)  # only the end wakes it: a wake for every line would slow the command down
-        pause = _LOOK
         while not self._stop:
-            over = bool(poll.poll(pause * 1000))
-            got = self._take()
+            over = bool(poll.poll(self._pause * 1000))
+            self._take()
             if over:
                 return
-            pause = _LOOK if got else min(pause * 2, _LOOK_LONGEST)
 
-    def _take(self) -> bool:
-        got = False
+    def _take(self) -> None:
         while True:
             try:
                 data = os.read(self._fd, _CHUNK)
             except BlockingIOError:
-                return got
+                return
             if not data:
-                return got
-            got = True
+                return
             self._bytes += len(data)
             if self._failed is None:
                 try:

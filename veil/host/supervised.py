@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.host import orphans, prctl, processes, restricted
-from veil.host.children import EMPTYING, KILL_WAIT, CannotStart, end_carriers
+from veil.host.children import EMPTYING, KILL_WAIT, CannotStart, end_carriers, settled
 from veil.model.errors import VeilError
 from veil.model.outcome import Usage
 from veil.model.plan import Enclosure, Launch
@@ -153,10 +153,13 @@ class SupervisedChild:
         if self._enclosure is not None and self._enclosure.empty(EMPTYING):
             return 0
         try:
-            self._order({"count": True, "spare": self._spare()})
-            return int(self._answer("others")["others"])
+            return settled(self._count, self._watchers)
         except VeilError:
             return len(processes.carriers(self._tag)) if self._tag else 0
+
+    def _count(self) -> int:
+        self._order({"count": True, "spare": self._spare()})
+        return int(self._answer("others")["others"])
 
     def send(self, signum: int) -> None:
         try:

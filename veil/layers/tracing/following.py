@@ -23,6 +23,7 @@ _USUAL = re.compile(
 _MOST_HELD = 512
 #: Lines remembered: each start of a program opens the same files, and a line that was read need not be again.
 _MOST_KNOWN = 20_000
+_NOBODY = Process(Folder(None), own=False)
 
 
 class Follower:
@@ -64,6 +65,8 @@ class Follower:
         self._seen_one = False
         #: Lines without their process that were dealt with, and the working directory that they name.
         self._known: dict[bytes, bytes] = {}
+        #: Whose line was the last one of that kind, until another kind comes.
+        self._last: tuple[bytes, Process] = b"", _NOBODY
 
     # -- the log
 
@@ -95,12 +98,14 @@ class Follower:
         known = self._known.get(tail)
         if known is None:
             return self._opening(line, tail)
-        process = self._processes.get(int(number))
-        if process is None:
-            return False
-        self._alive.add(int(number))
+        if number != self._last[0]:
+            process = self._processes.get(int(number))
+            if process is None:
+                return False
+            self._alive.add(int(number))
+            self._last = number, process
         if known:
-            process.folder.path = known
+            self._last[1].folder.path = known
         return True
 
     def _opening(self, line: bytes, tail: bytes) -> bool:
@@ -122,6 +127,7 @@ class Follower:
         return True
 
     def _take(self, item: Item) -> None:
+        self._last = b"", _NOBODY
         if isinstance(item, End):
             self._alive.discard(item.pid)
             self._forking.pop(item.pid, None)
