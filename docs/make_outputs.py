@@ -22,7 +22,7 @@ PAGES = [
         ROOT / "docs" / f"{name}.md"
         for name in ("running", "effects", "results", "pytest", "plan", "checkpoints", "trace")
     ),
-    *(ROOT / "docs" / f"{name}.md" for name in ("shell", "init", "agents")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("shell", "init", "agents", "governed")),
 ]
 
 _PYTHON = re.compile(r"(<!-- run -->\n```python\n(?P<code>.*?)```\n\n```text\n)(?P<told>.*?)(?=```)", re.DOTALL)
