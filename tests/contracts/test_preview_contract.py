@@ -31,7 +31,7 @@ def _methods() -> list[object]:
     ]
     # a file system with shared blocks is nothing that a machine can be given by installing something
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "sample").write_text("x" * 4096)
+        Path(folder, "file").write_text("x" * 4096)
         if replica.shares(folder, folder):
             found.insert(1, "clone")
     return found

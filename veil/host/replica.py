@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -40,10 +41,22 @@ class Replica:
 
 
 def shares(folder: str, room: str) -> bool:
-    """Whether files of the folder can share their blocks with files in the room: tried with one of them."""
+    """Whether files of the folder can share their blocks with files in the room: tried with one of them.
+
+    A folder without any is judged by the file system that it is on.
+    """
     source = _sample(folder)
     if source is None:
-        return False
+        if os.stat(folder).st_dev != os.stat(room).st_dev:
+            return False
+        with tempfile.NamedTemporaryFile(dir=room) as made:
+            made.write(b"x" * 4096)
+            made.flush()
+            return _shares(made.name, room)
+    return _shares(source, room)
+
+
+def _shares(source: str, room: str) -> bool:
     try:
         handle = os.open(source, FILE)
     except OSError:

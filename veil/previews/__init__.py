@@ -147,7 +147,7 @@ class Previews:
         return Made(kept.folder, len(kept.rows), dict(promotion.left))
 
     def gc(self) -> dict[str, int]:
-        """Bring them below their limits. Returns ``removed``, ``left`` (previews), ``bytes_left``. Raises ``OSError``."""
+        """Bring them below their limits. Returns ``removed``, ``left``, ``bytes_left``. Raises ``OSError``."""
         before = self._names()
         if before:
             self.sweep()
