@@ -25,8 +25,8 @@ class SandboxLayer:
     """Grants ``Sandbox``, with the strongest backend that can do all of it, or refuses.
 
     Notes that it leaves: ``sandboxed`` (``True``), ``sandbox`` (``backend``, ``network``, ``unreadable``: how many
-    folders and files, ``foreign_cwd``: the user whom cwd belongs to when root has no rights there, ``gaps``: what is not
-    covered here, ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how many
+    folders and files, ``foreign_cwd``: the user whom cwd belongs to when root has no rights there, ``gaps``: what is
+    not covered here, ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how many
     places with credentials), and ``limit`` (the option whose limit ended the command).
 
     Args:

@@ -23,6 +23,7 @@ _HOME = """
 .config/google-chrome .config/chromium .config/BraveSoftware .config/microsoft-edge .config/vivaldi
 .mozilla .thunderbird
 .config/1Password .config/Bitwarden .config/keepassxc .config/Signal .local/share/keyrings .local/share/kwalletd
+.local/state/veil
 .local/share/pypoetry/auth.toml .local/share/containers/auth.json
 .netrc .git-credentials .npmrc .yarnrc .yarnrc.yml .pypirc .pgpass .my.cnf .mylogin.cnf .s3cfg .boto .passwd-s3fs
 .databrickscfg .vault-token .terraformrc .dockercfg .htpasswd .kaggle .huggingface .snowflake .streamlit/secrets.toml
