@@ -26,8 +26,8 @@ class SandboxLayer:
 
     Notes that it leaves: ``sandboxed`` (``True``), ``sandbox`` (``backend``, ``network``, ``unreadable``: how many
     folders and files, ``foreign_cwd``: the user whom cwd belongs to when root has no rights there, ``gaps``: what is
-    not covered here, ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how many
-    places with credentials), and ``limit`` (the option whose limit ended the command).
+    not covered here, ``git_changed``: hooks and configuration that the command changed), ``secrets_protected`` (how
+    many places with credentials), and ``limit`` (the option whose limit ended the command).
 
     Args:
         own: veil's own folders, which no confined command may reach.
