@@ -18,7 +18,6 @@ import pytest
 from preview_scenarios import SCENARIOS, Desk
 
 from veil.host import replica
-from veil.host.views import Method
 
 USER = 1001
 ROOT = Path(__file__).parents[2]
@@ -28,6 +27,7 @@ def _methods() -> list[object]:
     found: list[object] = [
         pytest.param("overlay", marks=[pytest.mark.linux, pytest.mark.needs("user namespaces")]),
         "copy",
+        "bare copy",
     ]
     # a file system with shared blocks is nothing that a machine can be given by installing something
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,7 @@ METHODS = _methods()
 @pytest.mark.needs("bash", "git")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_preview_as_whoever_runs_the_tests(name: str, method: Method, tmp_path: Path) -> None:
+def test_preview_as_whoever_runs_the_tests(name: str, method: str, tmp_path: Path) -> None:
     SCENARIOS[name](Desk(tmp_path, method))
 
 
@@ -84,7 +84,7 @@ def library() -> Iterator[Path]:
 @pytest.mark.needs("root", "user namespaces", "bash", "git")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_preview_as_a_plain_user(name: str, method: Method, library: Path) -> None:
+def test_preview_as_a_plain_user(name: str, method: str, library: Path) -> None:
     base = Path(tempfile.mkdtemp(prefix="veil-previews-"))
     try:
         os.chown(base, USER, USER)

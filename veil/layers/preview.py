@@ -48,6 +48,7 @@ class PreviewLayer:
         max_bytes: of a tree that is copied because nothing cheaper works here.
         own: absolute paths of veil's own, empty in every view.
         methods: those that may be used, the better ones first; ``None``: all.
+        cover: the view may stand at the folder's own path, where that can be had.
     """
 
     name = "preview"
@@ -65,10 +66,11 @@ class PreviewLayer:
         max_bytes: int = 1_000_000_000,
         own: tuple[str, ...] = (),
         methods: Sequence[Method] | None = None,
+        cover: bool = True,
     ) -> None:
         self._rooms, self._keeper, self._why_not, self._max_bytes = rooms, keeper, why_not, max_bytes
         self._own = tuple(os.path.realpath(path) for path in own)
-        self._methods = methods
+        self._methods, self._cover = methods, cover
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         """Only the root folder has no view; what else cannot be had is found out when the run begins."""
@@ -103,10 +105,15 @@ class PreviewLayer:
 
         methods = METHODS if self._methods is None else self._methods
         # Landlock is put on before anything is started, and lets nobody mount
-        cover = not any(isinstance(wish, Sandbox) and wish.backend == "landlock" for wish in plan.request.wishes)
+        barred = any(isinstance(wish, Sandbox) and wish.backend == "landlock" for wish in plan.request.wishes)
         try:
             return open_view(
-                cwd, Rooms(self._rooms), most_bytes=self._max_bytes, methods=methods, own=self._own, cover=cover
+                cwd,
+                Rooms(self._rooms),
+                most_bytes=self._max_bytes,
+                methods=methods,
+                own=self._own,
+                cover=self._cover and not barred,
             )
         except CannotView as error:
             raise Refused(
