@@ -211,8 +211,8 @@ def _try(method: Method, folder: str, room: Room, hidden: tuple[str, ...], most_
     view = View(method, folder, room, covers, (), opened_ns, copy=copy)
     if not covers:
         view.gaps.append(
-            f"the command ran in {tree}: paths in what it wrote differ, absolute ones lead to the real tree, and what lies "
-            "above the folder is not above the copy"
+            f"the command ran in {tree}: paths in what it wrote differ, absolute ones lead to the real tree, "
+            "and what lies above the folder is not above the copy"
         )
     return view
 
