@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import errno
 import os
 import re
@@ -405,6 +406,15 @@ def test_rules_are_used_again_as_long_as_they_are_right(bounds: Bounds, tmp_path
 def test_a_folder_that_is_gone_grants_nothing(bounds: Bounds) -> None:
     os.rmdir(bounds.temp)
     assert start(bounds, "echo x >here") == 0
+
+
+def test_a_path_that_has_become_a_link_grants_nothing(bounds: Bounds, tmp_path: Path) -> None:
+    """Somebody puts a link in the place of a folder between the look and the rules."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "cwd" / "sub").symlink_to(tmp_path / "outside")
+    swapped = dataclasses.replace(bounds, writable=(str(tmp_path / "cwd" / "sub"),))
+    assert start(swapped, "echo x >sub/planted") != 0
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_a_restriction_that_fails_is_no_failed_command(bounds: Bounds) -> None:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ attempts = {
     "/proc/self/root": lambda: os.close(os.open("/proc/self/root" + out + "/file", os.O_WRONLY)),
     "/proc/1/root": lambda: os.close(os.open("/proc/1/root" + out + "/file", os.O_WRONLY)),
     "core_pattern": lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)),
+    "debug": lambda: os.close(os.open("/proc/dynamic_debug/control", os.O_WRONLY)),
+    "slabinfo": lambda: os.close(os.open("/proc/slabinfo", os.O_WRONLY)),
     "sysrq": lambda: os.close(os.open("/proc/sysrq-trigger", os.O_WRONLY)),
     "/sys": lambda: os.close(os.open("/sys/kernel/uevent_helper", os.O_WRONLY)),
     "/dev": lambda: os.close(os.open("/dev/planted", os.O_CREAT | os.O_WRONLY)),
@@ -73,7 +76,7 @@ def test_nothing_outside_can_be_changed(place: Place) -> None:
     ended = place.run("namespaces", program).runs[0]
     assert (ended.exit, ended.stderr) == (0, "")
     told = dict(line.rsplit(" ", 1) for line in ended.stdout.splitlines())
-    assert len(told) == 21
+    assert len(told) == 23
     assert set(told.values()) <= {"EROFS", "EXDEV", "EACCES", "EPERM", "ENOENT"}, told
     assert {told[name] for name in ("chmod", "utime", "setxattr", "truncate")} == {"EROFS"}
     assert {path: path.stat() for path in before} == before
@@ -287,14 +290,48 @@ def test_a_death_by_signal_is_the_same_death(bounds: Bounds, number: signal.Sign
     assert os.listdir(bounds.cwd) == []
 
 
-def test_a_signal_for_all_is_for_the_command_to_answer(bounds: Bounds) -> None:
+def test_a_signal_is_for_the_command_to_answer(bounds: Bounds) -> None:
+    """What holds the command lives through it, whoever it is sent to."""
     text = "trap 'echo bye; exit 3' TERM INT; echo ready; while :; do sleep 0.05; done"
-    with started(["/bin/sh", "-c", text], bounds, start_new_session=True) as (child, _):
+    with OwnNamespaces().confine(("/bin/sh", "-c", text), bounds) as wrapped:
+        child = subprocess.Popen(
+            wrapped.argv, pass_fds=wrapped.pass_fds, cwd=bounds.cwd, stdout=subprocess.PIPE, start_new_session=True
+        )
+        assert wrapped.started is not None
         assert child.stdout is not None
+        inside = wrapped.started()
+        assert inside is not None
         assert child.stdout.readline() == b"ready\n"
         os.killpg(child.pid, signal.SIGTERM)
-        assert child.stdout.read() == b"bye\n"
-        assert child.wait(60) == 3
+        for first in inside.pids - {child.pid}:
+            for pid in Path(f"/proc/{first}/task/{first}/children").read_text().split():
+                os.kill(int(pid), signal.SIGTERM)
+        assert child.communicate(timeout=60)[0] == b"bye\n"
+        assert child.returncode == 3
+
+
+def test_a_signal_for_its_whole_group_stays_inside(bounds: Bounds) -> None:
+    """A process group knows no namespace: the outer process must not be in the command's."""
+    with started(["/bin/sh", "-c", "trap '' TERM; kill -TERM 0; echo alive; exit 4"], bounds) as (child, _):
+        assert child.communicate(timeout=60)[0] == b"alive\n"
+        assert child.returncode == 4
+    with started(["/bin/sh", "-c", "ps -o sid= -p $$; kill -9 0; sleep 50"], bounds) as (child, _):
+        assert int(child.communicate(timeout=60)[0]) == 2
+        assert child.returncode == -9
+
+
+def test_a_path_that_has_become_a_link_grants_nothing(bounds: Bounds) -> None:
+    """Somebody puts a link in the place of a folder between the look and the mount."""
+    outside = Path(bounds.cwd).parent / "outside"
+    outside.mkdir()
+    (Path(bounds.cwd) / "sub").symlink_to(outside)
+    (outside / "x").mkdir()
+    writable = replace(bounds, writable=(f"{bounds.cwd}/sub",))
+    for swapped in (writable, replace(bounds, masked_folders=(f"{bounds.cwd}/sub/x",))):
+        with pytest.raises(VeilError) as caught:
+            settled(["/bin/sh", "-c", "echo x >sub/planted"], swapped)
+        assert caught.value.code == "sandbox_broken"
+    assert [path.name for path in outside.iterdir()] == ["x"]
 
 
 def test_what_was_ignored_stays_ignored(bounds: Bounds) -> None:

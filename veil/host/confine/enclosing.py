@@ -29,15 +29,13 @@ CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x0200000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 16384, 1 << 18
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
-#: The same numbers on every architecture. Linux 5.2, 5.2 and 5.12.
-OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
-AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE, OPEN_TREE_CLONE, MOVE_MOUNT_FROM_FD = -100, 0x1000, 0x8000, 1, 4
+#: The same numbers on every architecture. Linux 5.2, 5.2, 5.6 and 5.12.
+OPEN_TREE, MOVE_MOUNT, OPENAT2, MOUNT_SETATTR = 428, 429, 437, 442
+AT_FDCWD, AT_EMPTY_PATH, AT_RECURSIVE, OPEN_TREE_CLONE, MOVE_MOUNT_BY_FDS = -100, 0x1000, 0x8000, 1, 0x44
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 22, 24, 38, 47
 SIGINT, SIGHUP, SIGQUIT, SIGKILL, SIGPIPE, SIGTERM, SIGXFSZ = 2, 1, 3, 9, 13, 15, 25
 ENOENT, EACCES, ENOTDIR = 2, 13, 20
 RLIMIT_CORE = 4
-#: Of a fresh /proc: what uid 0 could write to without any capability.
-PROC = (b"sys", b"sysrq-trigger", b"irq", b"bus", b"fs", b"acpi", b"scsi", b"mtrr")
 DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
 LINKS = ((b"/proc/self/fd", b"fd"), (b"fd/0", b"stdin"), (b"fd/1", b"stdout"), (b"fd/2", b"stderr"))
 
@@ -89,10 +87,20 @@ def word(number: int, size: int = 8) -> bytes:
 # -- mounts
 
 
+def at(path: bytes) -> int:
+    """A handle on what stands at a path that has no link in it, now as little as when it was looked at."""
+    resolve_no_symlinks = 4
+    how = word(posix.O_PATH | posix.O_CLOEXEC) + word(0) + word(resolve_no_symlinks)
+    return call("syscall", OPENAT2, AT_FDCWD, path, how, len(how), about=f"open {path!r}")
+
+
 def copied(path: bytes) -> int:
     """A tree that shows what stands at a path, with all that is mounted below it, attached nowhere yet."""
-    flags = OPEN_TREE_CLONE | AT_RECURSIVE | posix.O_CLOEXEC
-    return call("syscall", OPEN_TREE, AT_FDCWD, path, flags, about=f"open_tree {path!r}")
+    handle = at(path)
+    flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | posix.O_CLOEXEC
+    tree = call("syscall", OPEN_TREE, handle, b"", flags, about=f"open_tree {path!r}")
+    posix.close(handle)
+    return tree
 
 
 def attributes(tree: int, wanted: int) -> None:
@@ -108,12 +116,17 @@ def shut(path: bytes) -> None:
 
 
 def attach(tree: int, path: bytes) -> None:
-    call("syscall", MOVE_MOUNT, tree, b"", AT_FDCWD, path, MOVE_MOUNT_FROM_FD, about=f"move_mount {path!r}")
+    handle = at(path)
+    call("syscall", MOVE_MOUNT, tree, b"", handle, b"", MOVE_MOUNT_BY_FDS, about=f"move_mount {path!r}")
+    posix.close(handle)
     posix.close(tree)
 
 
 def tmpfs(path: bytes, options: bytes, flags: int = 0) -> None:
-    call("mount", b"tmpfs", path, b"tmpfs", MS_NOSUID | MS_NODEV | flags, options, about=f"tmpfs on {path!r}")
+    handle = at(path)
+    place = b"/proc/self/fd/%d" % handle
+    call("mount", b"tmpfs", place, b"tmpfs", MS_NOSUID | MS_NODEV | flags, options, about=f"tmpfs on {path!r}")
+    posix.close(handle)
 
 
 def there(path: bytes) -> bool:
@@ -190,10 +203,17 @@ def arrange(orders: Orders) -> None:
 
 
 def own_proc() -> None:
+    """A fresh /proc. What uid 0 could write to in it without any capability is made read-only: the kernel's settings
+    always, and whatever else belongs to this user and is of no process."""
     call("mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None, about="a fresh /proc")
-    for name in PROC:
+    me = posix.getuid()
+    for name in posix.listdir(b"/proc"):
+        if name.isdigit():
+            continue
         path = b"/proc/" + name
-        if there(path):
+        found = posix.lstat(path)
+        kind, mine = found.st_mode & 0o170000, found.st_uid == me
+        if name == b"sys" or (mine and (kind == 0o040000 or (kind == 0o100000 and found.st_mode & 0o222))):
             tree = copied(path)
             attributes(tree, ATTR_RDONLY)
             attach(tree, path)
@@ -284,6 +304,7 @@ def become(words: list[str], env: dict[bytes, bytes], orders: Orders, status: in
     """The command takes over. Returns only after having told why it could not."""
     for number in (SIGPIPE, SIGXFSZ, *orders["heeded"]):
         _signal.signal(number, _signal.SIG_DFL)
+    posix.setsid()  # else a signal for its whole group would reach the outer process
     program, failed = words[0], ENOENT
     places = [b""] if "/" in program else env.get(b"PATH", b"/usr/local/bin:/bin:/usr/bin").split(b":")
     name = program.encode(sys.getfilesystemencoding(), "surrogateescape")

@@ -38,7 +38,7 @@ _ALWAYS_OPEN = (
     "mode, owner, times and extended attributes of files outside can be changed as far as their permissions allow",
     "processes outside can be seen, with their command lines; their limits and priorities can be changed by their user",
     "a process that gets away from its parents is not ended together with the command",
-    "/dev/shm and System V shared memory are shared with the machine",
+    "/dev/shm, System V shared memory and message queues are shared with the machine",
     "/tmp is the machine's: readable, not writable",
     "core files are as large as the machine allows",
 )

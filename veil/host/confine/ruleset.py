@@ -12,6 +12,8 @@ from veil.host import prctl
 #: From linux/landlock.h. The calls have the same numbers on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH = 1, 1
+#: From linux/openat2.h.
+_OPENAT2, _AT_FDCWD, _NO_SYMLINKS = 437, -100, 4
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
 READ = EXECUTE | READ_FILE | READ_DIR
@@ -58,19 +60,20 @@ class Ruleset:
             raise prctl.error("landlock_create_ruleset")
 
     def allow(self, path: str, rights: int) -> bool:
-        """Grant the rights beneath a path, never through a link at its end. ``False``: there is no such path.
+        """Grant the rights beneath a path that has no link in it. ``False``: there is no such path.
 
         Raises:
             OSError: the kernel does not take the rule.
         """
-        try:
-            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
+        # a path that had no link when it was looked at may have one by now
+        how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+        fd = prctl.libc().syscall(_OPENAT2, _AT_FDCWD, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+        if fd < 0:
             return False
         try:
             mode = os.fstat(fd).st_mode
             rights &= self._rights if stat.S_ISDIR(mode) else self._rights & _OF_FILES
-            if rights and not stat.S_ISLNK(mode):
+            if rights:
                 rule = struct.pack("=Qi", rights, fd)
                 if prctl.libc().syscall(_ADD_RULE, self._fd, _PATH_BENEATH, rule, ctypes.c_uint32(0)) != 0:
                     raise prctl.error(f"landlock_add_rule {path!r}")
