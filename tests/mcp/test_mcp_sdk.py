@@ -103,6 +103,31 @@ def test_every_reply_keeps_to_its_schema(here: Path) -> None:
     assert (here / "moved").exists()
 
 
+#: The same for what not every machine can do: what is refused then has a shape too.
+CONFINED: list[tuple[str, dict[str, Any]]] = [
+    ("sh_run", {"command": "touch a; touch /etc/nope", "sandbox": {"network": False, "protect_secrets": True}}),
+    ("sh_run", {"command": "head -c 2000000 /dev/zero > big", "sandbox": {"max_file_size": 1000}}),
+    ("sh_run", {"command": "touch b; ls", "trace": True}),
+    ("sh_detail", {"id": "cmd3", "selector": "trace"}),
+    ("sh_run", {"command": "rm a; touch c; git init -q .", "preview": True}),
+    ("sh_run", {"command": "sleep 60", "sandbox": True, "background": True}),
+    ("sh_kill", {}),
+    ("sh_run", {"command": "true", "sandbox": {"backend": "none-such"}}),
+]
+
+
+def test_what_is_confined_traced_or_previewed_keeps_to_its_schema(here: Path) -> None:
+    async def work(client: Client) -> list[dict[str, Any]]:
+        await client.list_tools()
+        return [(await client.call_tool(name, said)).structured_content or {} for name, said in CONFINED]
+
+    replies = over_pipes(work)
+    assert all("id" in reply or {"error", "message", "facts"} == reply.keys() for reply in replies)
+    assert "error" in replies[-1]
+    for reply, field in ((replies[0], "sandboxed"), (replies[1], "limit"), (replies[4], "previewed")):
+        assert field in reply or "error" in reply, reply
+
+
 def test_the_same_tools_are_listed_as_veil_tools_has_them(here: Path) -> None:
     async def work(client: Client) -> Any:
         return (await client.list_tools()).tools

@@ -173,6 +173,14 @@ def test_sessions_by_name(here: Path) -> None:
     assert told["stdout"] == "1"
 
 
+def test_names_that_are_no_text_do_not_break_an_encoder(here: Path) -> None:
+    told = call("sh_run", {"command": "touch $'a\\xff\\xed\\xa0\\x80b'"})
+    (row,) = told["files_changed"]
+    assert row["path"].startswith("a\N{REPLACEMENT CHARACTER}")
+    json.dumps(told, ensure_ascii=False).encode("utf-8")
+    json.dumps(call("sh_run", {"command": "x \ud800", "nonsense\udfff": 1}), ensure_ascii=False).encode("utf-8")
+
+
 def test_memory_only_runs_are_found_in_this_process() -> None:
     told = call("sh_run", {"command": "echo secret", "no_store": True})
     assert told["stored"] == "memory-only"

@@ -17,8 +17,8 @@ from mcp.server.lowlevel import Server
 
 import veil
 from veil.present.text import safe_text
-from veil.serving.plain import plain
 from veil.tools import Tool, Toolbox
+from veil.tools.plain import plain
 
 #: How often a client that asked for it hears of a run (seconds).
 PROGRESS_EVERY = 1.0
@@ -103,20 +103,19 @@ def _reply(task: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
     try:
         return task.result()
     except veil.VeilError as error:  # a tool that there is not
-        return error.to_dict()
+        return plain(error.to_dict())
     except Exception as error:  # a bug of one call must not take the others with it
         traceback.print_exc(file=sys.stderr)
         return {
             "error": "internal_error",
-            "message": f"a fault in veil, not in the command: {type(error).__name__}: {error}",
+            "message": plain(f"a fault in veil, not in the command: {type(error).__name__}: {error}"),
             "facts": {},
         }
 
 
 def _answer(reply: dict[str, Any]) -> types.CallToolResult:
-    told = plain(reply)
-    text = types.TextContent(type="text", text=json.dumps(told, ensure_ascii=False))
-    return types.CallToolResult(content=[text], structured_content=told, is_error="error" in told)
+    text = types.TextContent(type="text", text=json.dumps(reply, ensure_ascii=False))
+    return types.CallToolResult(content=[text], structured_content=reply, is_error="error" in reply)
 
 
 def _listed(tool: Tool) -> types.Tool:

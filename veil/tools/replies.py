@@ -82,6 +82,11 @@ class RunReply(TypedDict, total=False):
     sandbox: dict[str, Any]
     secrets_protected: int
     limit: str
+    previewed: bool
+    preview_method: str
+    preview_gaps: list[str]
+    preview_more: dict[str, int]
+    preview_not_kept: str
     session: str
     cwd: str
     session_state: str

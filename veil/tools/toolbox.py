@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import veil
 from veil import VeilError
 from veil.stateful import shell_named
+from veil.tools.plain import plain
 from veil.tools.reading import in_their_words, options_of, read
 from veil.tools.table import Tool, catalogue, governed
 
@@ -148,7 +149,7 @@ class Toolbox:
         return self._tools[name]
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Carry out one call; returns its reply as plain JSON data.
+        """Carry out one call; returns its reply as plain JSON data that any encoder takes.
 
         What veil refuses comes back as ``{"error": code, "message": ..., "facts": {...}}``: an agent reads it and tries
         again. A command that fails is no error.
@@ -159,7 +160,7 @@ class Toolbox:
         try:
             said = read(asked, arguments)
         except VeilError as error:
-            return error.to_dict()
+            return plain(error.to_dict())
         return self._answered(name, said)
 
     async def acall(
@@ -178,16 +179,16 @@ class Toolbox:
         try:
             said = read(asked, arguments)
         except VeilError as error:
-            return error.to_dict()
+            return plain(error.to_dict())
         if name != "sh_run" or said.get("background"):
             return await self._on_a_thread(asked, said)
         try:
             command, options, session = _asked(said)
             if on_output is not None:
                 options["on_output"] = on_output
-            return (await self._place.arun(command, options, session)).to_dict()
+            return plain((await self._place.arun(command, options, session)).to_dict())
         except VeilError as error:
-            return in_their_words(error)
+            return plain(in_their_words(error))
 
     async def _on_a_thread(self, asked: Tool, said: dict[str, Any]) -> dict[str, Any]:
         """Anything that may have to wait a moment; the loop goes on meanwhile."""
@@ -204,9 +205,9 @@ class Toolbox:
 
     def _answered(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._acts[name](said)
+            return plain(self._acts[name](said))
         except VeilError as error:
-            return in_their_words(error)
+            return plain(in_their_words(error))
 
     def close(self) -> None:
         """Wait for calls that are still on their way; no more may come through ``acall``. Governed ones are ended."""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-def plain(value: Any) -> Any:
+def plain(value: T) -> T:
     """The same data with lone surrogates (bytes that are no text, in names of files) replaced, and every number finite:
     strict parsers refuse the whole document otherwise."""
+    made: Any = _plain(value)
+    found: T = made
+    return found
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value if _encodable(value) else _replaced(value)
     if isinstance(value, dict):
-        return {plain(str(name)): plain(inner) for name, inner in value.items()}
+        return {_plain(str(name)): _plain(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
+        return [_plain(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
