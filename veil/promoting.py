@@ -11,7 +11,7 @@ from veil import wiring
 from veil.builtin import kept_previews
 from veil.host import locks, pictures
 from veil.host.tree import TreeUnknown
-from veil.model.errors import Refused, StoreFailed
+from veil.model.errors import BadInput, Refused, StoreFailed
 from veil.model.outcome import Change
 from veil.present.changes import fitting
 
@@ -87,6 +87,8 @@ def apply(id: str, project: str | os.PathLike[str] | None = None) -> Applied:
             a part; the same call goes on from there).
         StoreFailed: the record cannot be read.
     """
+    if not isinstance(id, str):  # a store takes none for the newest
+        raise BadInput("id", id, "the id of a previewed run")
     session = wiring.session(dict(os.environ), project)
     record = session.kit.store.get(id)
     notes = record.observation.findings.notes

@@ -182,6 +182,21 @@ def a_difference(folder: Path, size: int) -> Difference:
     return Difference((Touched("new", None, state_of(str(made)), source=str(made)),))
 
 
+def test_gc_clears_kept_previews(tree: Path, own_state: Path) -> None:
+    result = veil.run("echo b > b", cwd=tree, preview=True)
+    (kept,) = [each for each in (own_state / "previews" / "kept").iterdir() if each.is_dir()]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "veil", "gc", "--json"]
+    told = json.loads(subprocess.run(words, cwd=tree, env=env, capture_output=True, check=True).stdout)
+    assert (told["previews_removed"], told["previews_left"]) == (0, 1)
+    os.utime(kept, (1, 1))
+    told = json.loads(subprocess.run(words, cwd=tree, env=env, capture_output=True, check=True).stdout)
+    assert (told["previews_removed"], told["previews_left"], told["previews_bytes_left"]) == (1, 0, 0)
+    with pytest.raises(veil.Refused) as refusal:
+        veil.apply(result.id)
+    assert code_of(refusal) == "not_kept"
+
+
 def test_kept_previews_have_limits(tmp_path: Path) -> None:
     def kept(folder: Path) -> list[str]:
         return sorted(name for name in os.listdir(folder) if name != ".veil-owned")
@@ -227,8 +242,9 @@ def test_only_previews_can_be_applied(tree: Path) -> None:
     assert code_of(refusal) == "no_preview"
     with pytest.raises(veil.NotFound):
         veil.apply("cmd99")
-    with pytest.raises(veil.BadInput):
-        veil.apply("../x")
+    for wrong in ("../x", None):
+        with pytest.raises(veil.BadInput):
+            veil.apply(wrong)  # type: ignore[arg-type]
 
 
 def test_an_apply_waits_for_one_that_is_under_way(tree: Path, own_state: Path) -> None:
@@ -368,6 +384,28 @@ def test_no_link_on_the_way_is_followed(tree: Path, tmp_path: Path) -> None:
         veil.apply(result.id)
     assert sorted(refusal.value.facts["paths"]) == ["folder/new", "folder/x", "made"]
     assert os.listdir(tmp_path / "outside") == []
+
+
+def test_a_folder_that_is_a_link_now_is_not_entered(tree: Path, tmp_path: Path) -> None:
+    result = veil.run("echo b > b", cwd=tree, preview=True)
+    tree.rename(tmp_path / "aside")
+    with pytest.raises(veil.Refused) as gone:
+        veil.apply(result.id)
+    (tmp_path / "outside").mkdir()
+    tree.symlink_to(tmp_path / "outside")
+    with pytest.raises(veil.Refused) as link:
+        veil.apply(result.id)
+    assert code_of(gone) == code_of(link) == "moved"
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_a_folder_reached_by_a_link_is_the_folder(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "way").symlink_to(tree)
+    result = veil.run("echo b > b; pwd; echo c > '" + str(tree) + "/c'", cwd=tmp_path / "way", preview=True)
+    assert [change.path for change in result.files_changed] == ["b", "c"]
+    assert os.listdir(tree) == ["a"]
+    assert veil.apply(result.id).folder == os.path.realpath(tree)
+    assert sorted(os.listdir(tree)) == ["a", "b", "c"]
 
 
 APPLY = "import sys, veil; print(veil.apply(sys.argv[1], sys.argv[2]).paths)"

@@ -125,7 +125,11 @@ class Previews:
     def _promote(self, kept: Kept, place: Path, id: str) -> Made:
         begun = (place / _BEGUN).exists()
         try:
-            with Anchor(kept.folder) as anchor:
+            anchor = Anchor(kept.folder)
+        except OSError as error:  # a link in its place counts as none
+            raise _moved(id, kept.folder, {"": error.strerror or "it cannot be opened"}) from error
+        try:
+            with anchor:
                 check = Check(anchor, kept, place, begun=begun)
                 check.run()
                 if check.moved:
