@@ -414,6 +414,21 @@ def test_a_granted_socket_can_be_reached(name: str, tree: Path, listeners: Liste
     assert listeners.reached() == ["unix"], result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("network", [True, False])
+def test_a_socket_in_a_folder_that_is_another_one_inside_can_be_granted(
+    name: str, tree: Path, tmp_path: Path, network: bool
+) -> None:
+    there = Listeners(tmp_path)
+    try:
+        confining = {"network": network, "unix_sockets": [str(there.path)]}
+        text = [sys.executable, "-c", there.code()]
+        result = run(name, text, tree, sandbox=confining, env={"SSH_AUTH_SOCK": str(there.path)})
+        assert "unix" in there.reached(), result.stdout + result.stderr
+        assert there.path.is_socket()
+    finally:
+        there.close()
+
+
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
