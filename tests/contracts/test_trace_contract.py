@@ -159,6 +159,7 @@ def test_a_timeout_ends_everybody_and_the_tracer(deaf: bool, way: dict[str, Any]
     assert result.survivors == "none"
     assert not marker.alive(), "the tracer carries it in its command line, too"
     assert "sleep" in str(result.trace_summary["executed"]), "what was seen until then is told"
+    assert is_whole(result), result.to_dict()
 
 
 def test_a_cancelled_run_leaves_nobody(way: dict[str, Any], work: Path, marker: Marker) -> None:

@@ -145,8 +145,11 @@ class SupervisedChild:
     def enclosed(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure
 
+    def _watching(self) -> list[int]:
+        return [process.pid for process in processes.bearers(self._watchers)] if self._watchers else []
+
     def _spare(self) -> list[int]:
-        watchers = [process.pid for process in processes.bearers(self._watchers)] if self._watchers else []
+        watchers = self._watching()
         return watchers if self._enclosure is None else [self.pid, *self._enclosure.pids, *watchers]
 
     def others(self, *, thorough: bool) -> int:
@@ -171,7 +174,7 @@ class SupervisedChild:
 
     def kill(self) -> int:
         try:
-            self._order({"kill": True})
+            self._order({"kill": True, "spare": self._watching()})
             return int(self._answer("others")["others"])
         except VeilError:
             # the command may have ended its own supervisor: the tag is what is left to go by

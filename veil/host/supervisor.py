@@ -4,7 +4,7 @@ It adopts every orphan of the command (subreaper), so that ending it leaves noth
 its owner ends in any way, its control socket closes and everything below it is killed. Standard library only.
 
 Protocol on the socket, one JSON object a line. In: the launch, then ``{"send": n, "spare": [pids]}``,
-``{"kill": true}``, ``{"count": true, "spare": [pids]}``, ``{"leave": true}``. Out: ``{"pid": n}`` or
+``{"kill": true, "spare": [pids]}``, ``{"count": true, "spare": [pids]}``, ``{"leave": true}``. Out: ``{"pid": n}`` or
 ``{"errno": n, "text": s, "file": s}``; ``{"status": n, "usage": [...]}`` once the command has ended;
 ``{"others": n}`` in answer to count and kill. A closed socket means kill, and so does the end of the owner.
 """
@@ -171,9 +171,11 @@ class Supervisor:
                 scale = 1024 if LINUX else 1
                 self.answer(status=status, usage=[used.ru_utime, used.ru_stime, used.ru_maxrss * scale])
 
-    def kill(self) -> int:
-        """SIGKILL until nobody is left below; returns how many could not be ended."""
+    def kill(self, spare: list[int] | tuple[int, ...] = ()) -> int:
+        """SIGKILL until nobody is left below; returns how many could not be ended. Those of ``spare`` end by themselves
+        when the others have; they are given a second for it."""
         deadline = time.monotonic() + 5.0
+        patience = deadline - 4.0
         while True:
             # every orphan comes to a subreaper: having no child is surer than any look at /proc
             childless = self.reap()
@@ -184,9 +186,11 @@ class Supervisor:
             if childless or not LINUX or time.monotonic() > deadline:
                 return len(alive)
             # stopped first, so that a program that keeps forking stands still
+            spared = spare if time.monotonic() < patience else ()
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for pid, started in alive.items():
-                    send(pid, started, number)
+                    if pid not in spared:
+                        send(pid, started, number)
             time.sleep(0.001)
 
     def obey(self, order: dict[str, Any]) -> None:
@@ -198,7 +202,7 @@ class Supervisor:
                 with contextlib.suppress(OSError):
                     os.killpg(self.pid, order["send"])
         elif "kill" in order:
-            self.answer(others=self.kill())
+            self.answer(others=self.kill(order["spare"]))
         elif "count" in order:
             self.reap()
             self.answer(
