@@ -20,7 +20,7 @@ from veil.background import (
     wanted_streams,
 )
 from veil.host.orders import ENDING
-from veil.model.errors import NotFound, VeilError
+from veil.model.errors import NotFound, NotSingle, VeilError
 from veil.model.outcome import Piece, read_from
 from veil.model.record import Record
 
@@ -119,7 +119,7 @@ def kill(
         mine, others = wiring.jobs.alive(session.place), elsewhere.alive(session)
         ids = [*mine, *(record.id for record in others)]
         if len(ids) != 1:
-            raise NotFound("a single live background run", ids)
+            raise NotSingle(ids)
         if mine:
             return handle_of(mine[0], project=project).kill(signum)
     record = elsewhere.settled(session, session.kit.store.get(ids[0] if id is None else id))

@@ -15,7 +15,7 @@ from veil import pipeline
 from veil.host.orders import ENDING, Controls, Orders
 from veil.kit import Kit
 from veil.model.command import Request
-from veil.model.errors import NotFound, Refused
+from veil.model.errors import NotSingle, Refused
 from veil.model.outcome import Piece, Stream, read_from
 from veil.model.record import Record
 from veil.model.verdict import Verdict
@@ -228,7 +228,7 @@ class Jobs:
         alive = self.alive(place)
         job = self.get(alive[0], place(alive[0])) if len(alive) == 1 else None
         if job is None:
-            raise NotFound("a single live background run", alive)
+            raise NotSingle(alive)
         return job
 
     def close(self) -> None:

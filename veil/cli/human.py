@@ -165,4 +165,5 @@ def polled(logs: Logs, *, full: bool) -> Iterator[Line]:
     for name in ("stdout", "stderr"):
         if name in data:
             yield from _stream({**data, "id": logs.id}, name)
-    yield "head", f"--- go on with --stdout-cursor {logs.stdout_cursor} --stderr-cursor {logs.stderr_cursor}"
+    if logs.exit is None or full:  # of what has ended, only a page may have a next one
+        yield "head", f"--- go on with --stdout-cursor {logs.stdout_cursor} --stderr-cursor {logs.stderr_cursor}"

@@ -60,6 +60,14 @@ class NotFound(VeilError, LookupError):
         super().__init__(f"{what} is not known here; these are: {there}", what=what, known=list(known))
 
 
+class NotSingle(NotFound):
+    """No id was given, and not exactly one background run is alive; ``facts["known"]`` lists those that are."""
+
+    def __init__(self, alive: Sequence[str]) -> None:
+        said = f"{len(alive)} background runs are alive, so say which: {', '.join(alive)}"
+        VeilError.__init__(self, said if alive else "no background run is alive", what="background run", known=[*alive])
+
+
 class StoreFailed(VeilError):
     """The record store could not be read. (Trouble while writing never raises: the run falls back to memory.)"""
 
