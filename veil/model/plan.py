@@ -92,7 +92,7 @@ class Launch:
         readable: files that a confining layer must let the command read, wherever they lie.
         unwanted: whether the run was cancelled before it began; a layer that waits asks it now and then.
         umask: for the child; ``None`` inherits. fixed_addresses: no address randomisation (Linux).
-        held: descriptor (also in ``pass_fds``) of the very program that ``argv[0]`` names; it is started instead of what
+        held: descriptor (also in ``pass_fds``) of the program that ``argv[0]`` names; it is started instead of what
             has that name by then. Only for a launch that nothing wraps any more.
         restrict: run on a thread of its own that then starts the process: what it gives up, its children do not have
             and the rest of this process keeps.
