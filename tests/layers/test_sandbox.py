@@ -526,6 +526,23 @@ def in_memory() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@NEEDS_BWRAP
+@pytest.mark.needs("root")
+def test_root_can_write_to_no_setting_of_the_kernel(tree: Path) -> None:
+    code = (
+        "import os\n"
+        "for place, folders, files in os.walk('/proc'):\n"
+        "    if place == '/proc':\n"
+        "        folders[:] = [f for f in folders if not f.isdigit() and f not in ('self', 'thread-self')]\n"
+        "    for path in (os.path.join(place, name) for name in files):\n"
+        "        if not os.path.islink(path) and os.access(path, os.W_OK):\n"
+        "            print(path)\n"
+    )
+    command = [sys.executable, "-c", code]
+    assert veil.run(command, cwd=tree).stdout.count("\n") > 100
+    assert veil.run(command, cwd=tree, sandbox={"backend": "bubblewrap"}).stdout == ""
+
+
 def test_a_working_folder_in_shared_memory(in_memory: Path) -> None:
     result = veil.run("touch x && ls", cwd=in_memory, sandbox=True)
     assert (result.stdout, result.exit) == ("x\n", 0)

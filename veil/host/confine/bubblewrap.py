@@ -12,6 +12,7 @@ import contextlib
 import functools
 import os
 import site
+import stat
 import sysconfig
 from collections.abc import Iterator
 
@@ -163,10 +164,34 @@ class _Confinement:
         return tuple(words)
 
 
+@functools.cache
+def _settings_of_the_kernel(user: int) -> tuple[str, ...]:
+    """Entries of /proc that this user could write to without any capability, beside /proc/sys and those of processes.
+
+    They belong to root; some (``/proc/scsi/scsi``, ``/proc/acpi/wakeup``) ask for nothing more than that.
+    """
+    if user != 0:
+        return ()
+    found: dict[str, None] = {}
+    for name in os.listdir("/proc"):
+        top = f"/proc/{name}"
+        if name.isdigit() or name == "sys" or os.path.islink(top):
+            continue
+        paths = [top, *(os.path.join(place, file) for place, _, files in os.walk(top) for file in files)]
+        for path in paths:
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode) and status.st_mode & 0o222:
+                    found[top] = None
+    return tuple(found)
+
+
 def mounts(bounds: Bounds) -> list[str]:
     """What is laid over the read-only system, each before what lies below it."""
     tmp, hidden = system(sight.TMP), sight.emptied()
     words: list[str] = []
+    for path in _settings_of_the_kernel(os.geteuid()):
+        words += ["--ro-bind", path, path]
     for folder in hidden:
         words += ["--tmpfs", folder]
     for link in sight.LINKS:
