@@ -14,7 +14,9 @@ def found(word: str) -> Program:
     """Every word names a program in /usr/bin, told apart by its name alone."""
     name = word.rpartition("/")[2] or word
     path = f"/usr/bin/{name}"
-    return Program(word, path, path, f"sha256:{name}", (1, sum(name.encode()) * 1000 + len(name)))
+    return Program(
+        word, path, path, f"sha256:{name}", (1, int.from_bytes(name.encode("utf-8", "surrogateescape"), "big"))
+    )
 
 
 def judged(

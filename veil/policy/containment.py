@@ -28,8 +28,8 @@ _VARIABLE = re.compile(r"\$(?:\{\w+[^}]*\}|\w+)/")
 _BLANK = re.compile(r"\s(?=/)")
 #: More separators than this, and only neighbouring ones are taken together.
 _MANY = 12
-#: Up to here a slash behind a dash is taken for the beginning of a path behind bundled letters (``-xvf/etc/x``); further
-#: on it is more likely to stand in the middle of one (``-Isrc/lib``), and the disk has to say.
+#: Up to here a slash behind a dash is taken for the beginning of a path behind bundled letters (``-xvf/etc/x``);
+#: further on it is more likely to stand in the middle of one (``-Isrc/lib``), and the disk has to say.
 _BUNDLE = 4
 #: Letters glued to a short option that are each tried as the beginning of a name.
 _GLUED = 64

@@ -68,7 +68,7 @@ class Judge:
         self._strict = tuple(rule for rule in policy.rules if rule.effect == "allow")
         self._loose = tuple(rule for rule in policy.rules if rule.effect != "allow")
         #: Names that a rule against something speaks of: other words of a script are not looked at further.
-        self._named = frozenset().union(*(names_of(rule.words[0]) for rule in self._loose if rule.words))
+        self._named = frozenset({"git"}).union(*(names_of(rule.words[0]) for rule in self._loose if rule.words))
 
     def judge(self, argv: Sequence[str], cwd: str, lookup: Lookup, named: Lookup) -> Judged:
         """The answer for one argv.
@@ -98,7 +98,7 @@ class Judge:
         name = one.argv[0]
         try:
             network = one.sure and self._tables.risk(one.argv)[0] == "network"
-            found = concerns(one, self._tables) if one.sure else ()
+            found = concerns(one, self._tables, self._named) if one.sure else ()
             inside = tuple(self._inside(one, found)) if one.sure else ()
         except Exception as error:  # what cannot be judged is not allowed
             errors.append(f"builtin: {type(error).__name__}: {error}")
@@ -146,7 +146,7 @@ class Judge:
         for words in texts_of(one, found):
             for at, word in enumerate(words):
                 names = names_of(word)
-                if names & self._named or any(name == "git" or name.startswith("git-") for name in names):
+                if names & self._named or any(name.startswith("git-") for name in names):
                     yield Seen(words[at : at + 64], -1, Program(word), sure=False, through=through)
 
     def _weighed(self, one: Seen, found: Sequence[Concern], allowing: Sequence[Rule], held: bool) -> Iterator[Reason]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
-from veil.policy.names import listed, words_in
+from veil.policy.names import listed, names_of, words_in
 from veil.policy.options import is_option
 
 #: Tells what an argv may do: one of the pre-check's categories, and why.
@@ -47,9 +47,9 @@ INTERPRETERS: Mapping[str, Interpreter] = {
     "php": Interpreter("rBREfF", ("--run", "--file"), "dcz"),
     **dict.fromkeys(
         listed(
-            "lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin guile racket sbcl clisp ghci "
-            "runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view emacs ed psql mysql "
-            "sqlite3"
+            "dc m4 gnuplot octave cmake lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin "
+            "guile racket sbcl clisp ghci runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex "
+            "view emacs ed psql mysql sqlite3"
         ),
         _ANY,
     ),
@@ -59,11 +59,13 @@ _ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
 
 @dataclass(frozen=True)
 class Concern:
-    """A reason to ask. ``at``: index of the word of the program's own argv on which it stands."""
+    """A reason to ask. ``at``: index of the word of the program's own argv on which it stands. ``text``: that word may
+    be a text that is run."""
 
     kind: str
     at: int
     why: str
+    text: bool = True
 
 
 class Tables(NamedTuple):
@@ -73,8 +75,12 @@ class Tables(NamedTuple):
     packages: frozenset[str]
 
 
-def concerns(seen: Seen, tables: Tables) -> tuple[Concern, ...]:
-    """All reasons to ask about one program of which it is sure that it is started."""
+def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Concern, ...]:
+    """All reasons to ask about one program of which it is sure that it is started.
+
+    Args:
+        forbidden: names of programs that something speaks against.
+    """
     found: list[Concern] = []
     names, last = seen.program.names, len(seen.argv) - 1
     if seen.program.local:
@@ -90,6 +96,7 @@ def concerns(seen: Seen, tables: Tables) -> tuple[Concern, ...]:
         code = code_of(seen.argv, interpreter)
         if code is not None:
             found.append(Concern("interpreters", min(code.at, last), "code that is not judged"))
+            found += _mentions(seen, forbidden)
         return tuple(found)
     if names & {"make", "gmake"}:
         found += [Concern("opaque", at, "it changes what make runs") for at in _remade(seen.argv)]
@@ -98,7 +105,18 @@ def concerns(seen: Seen, tables: Tables) -> tuple[Concern, ...]:
     if category in _KINDS or (package and category not in _HARMLESS):
         kind = "packages" if package else _KINDS[category]
         found.append(Concern(kind, _first(seen.argv, category, tables.risk), why))
+    if category not in _HARMLESS:
+        # whoever is not known to leave its words alone may start the program that one of them names
+        found += _mentions(seen, forbidden)
     return tuple(found)
+
+
+def _mentions(seen: Seen, forbidden: frozenset[str]) -> Iterator[Concern]:
+    for at, word in enumerate(seen.argv[1:], 1):
+        for part in words_in(word):
+            if not names_of(part).isdisjoint(forbidden):
+                yield Concern("opaque", at, f"it may start {part!r}", text=False)
+                break
 
 
 def _first(argv: Sequence[str], category: str, risk: Risk) -> int:
@@ -180,7 +198,7 @@ def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
         if code.rest:
             yield seen.argv[code.at + 1 :]
     for concern in found:
-        if concern.kind == "opaque" and 0 < concern.at < len(seen.argv):
+        if concern.kind == "opaque" and concern.text and 0 < concern.at < len(seen.argv):
             yield words_in(seen.argv[concern.at])
 
 

@@ -29,7 +29,10 @@ _RUNNERS = listed(
     "npx bunx uvx pipx dotenv doppler chamber aws-vault envdir envchain ssh entr watchexec nodemon concurrently rlwrap "
     "hyperfine perf gdb lldb valgrind rr strace ltrace start-stop-daemon daemonize parallel watch script flock su "
     "runuser trap eval coproc source . bwrap firejail ld.so ld-linux.so ld-linux-x86-64.so ld-linux-aarch64.so "
-    "dbus-launch at batch crontab tmux screen expect setarch nix-shell op"
+    "dbus-launch at batch crontab tmux screen expect setarch nix-shell op tini dumb-init catatonit proxychains proot "
+    "proxychains4 torsocks torify tsocks trickle setlock softlimit chpst envuidgid setuidgid pgrphack s6-setuidgid "
+    "s6-setlock s6-softlimit ifne sem cgexec schedtool xvfb-run capsh lckdo i386 x86_64 linux32 linux64 qemu-x86_64 "
+    "qemu-aarch64 qemu-arm wine box64 fex-emu run-one run-this-one with-lock-ex unbuffer logger-run socat ncat"
 )
 #: The same for one of these sub-commands.
 _RUNNING = {

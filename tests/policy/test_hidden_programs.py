@@ -1,0 +1,211 @@
+"""Programs that start another one in ways of their own: none is allowed by its name to start a forbidden one."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from policies import allow, answer, deny
+
+#: In the manner of public lists of such tools. Each is allowed by its name, and ``rm`` is denied.
+LINES = r"""
+tar -I rm -cf o f
+tar --use-compress-program=rm -cf o f
+tar --use-compress-program rm -cf o f
+tar -xf x --to-command=rm
+tar -xf x --to-command rm
+tar cf o f --checkpoint=1 --checkpoint-action=exec=rm
+tar -cf o f -I "rm f"
+tar -F rm -cf o f
+tar --info-script=rm -cMf o f
+tar --rsh-command=rm -cf h:o f
+rsync -e rm a b:
+rsync --rsh=rm a b:
+ssh -o ProxyCommand=rm h
+scp -S rm a b:
+sort --compress-program=rm f
+split --filter=rm f
+man -P rm ls
+man --pager=rm ls
+vim -c !rm
+view -c :!rm
+ex -c !rm
+emacs --batch --eval (shell-command"rm")
+sqlite3 x ".shell rm"
+psql -c "\! rm"
+mysql -e "\! rm"
+expect -c "spawn rm"
+gdb -batch -ex "shell rm f"
+dc -e "!rm"
+zip o f -T --unzip-command "rm f"
+zip o f -T -TT rm
+cpio -o --rsh-command=rm
+gcc -wrapper rm x.c
+find . -ok rm ;
+fd -x rm
+fd . --exec rm
+rg --pre rm x
+rg --pre=rm x
+npm exec rm
+npx rm
+go test -exec rm
+go vet -vettool=rm
+go build -toolexec rm
+make CC=rm
+cmake -E rm f
+cmake -E env rm f
+strace rm
+ltrace rm
+perf record rm
+valgrind rm
+gdb --args rm f
+capsh -- -c rm
+ip netns exec x rm
+tcpdump -z rm
+apt-get -o APT::x=rm update
+systemd-run rm
+docker run x rm
+docker exec x rm
+kubectl exec x -- rm
+ssh h rm
+screen rm
+tmux new rm
+dbus-launch rm
+dbus-run-session rm
+xvfb-run rm
+catchsegv rm
+unbuffer rm
+eatmydata rm
+fakeroot rm
+proot rm
+faketime x rm
+proxychains rm
+torsocks rm
+tsocks rm
+rlwrap rm
+socat EXEC:rm -
+socat - SYSTEM:rm
+nc -e rm h 1
+ncat -e rm h 1
+wget --use-askpass=rm x
+aria2c --on-download-complete=rm x
+tex "\write18{rm}"
+install -s --strip-program=rm a b
+env -S rm
+env -vS rm
+watch rm
+script -c rm
+su -c rm
+sudo rm
+doas rm
+pkexec rm
+runuser -u x rm
+setpriv rm
+chroot . rm
+unshare rm
+nsenter rm
+busybox rm
+busybox sh -c rm
+toybox rm
+coreutils --coreutils-prog=rm f
+xargs -a f rm
+parallel rm ::: f
+entr rm
+nohup rm
+hyperfine rm
+time -f x rm
+timeout --foreground 5 rm
+chronic rm
+ifne rm
+sem rm
+flock l rm
+lckdo l rm
+setlock l rm
+envdir d rm
+softlimit rm
+chpst rm
+s6-setuidgid x rm
+su-exec x rm
+gosu x rm
+tini -- rm
+dumb-init rm
+firejail rm
+bwrap rm
+cgexec -g x rm
+numactl rm
+taskset 1 rm
+chrt 1 rm
+schedtool -e rm
+trickle rm
+linux64 rm
+setarch x rm
+i386 rm
+stdbuf -o0 rm
+unshare -r rm
+ld.so rm
+/lib64/ld-linux-x86-64.so.2 /bin/rm f
+pwsh -c rm
+zsh -c rm
+fish -c rm
+csh -c rm
+nu -c rm
+ksh -c rm
+xonsh -c rm
+elvish -c rm
+hg --config alias.x=!rm x
+svn x --diff-cmd rm
+svn diff --diff-cmd=rm
+ansible all -a rm
+lftp -e "!rm"
+qemu-x86_64 /bin/rm
+lldb -o "shell rm"
+bundle exec rm
+poetry run rm
+uv run rm
+uvx rm
+pipx run rm
+pipenv run rm
+conda run rm
+pdm run rm
+hatch run rm
+nix-shell --run rm
+direnv exec . rm
+mise exec rm
+asdf exec rm
+rbenv exec rm
+pyenv exec rm
+dotenv rm
+doppler run rm
+op run rm
+yarn exec rm
+yarn dlx rm
+pnpm exec rm
+pnpm dlx rm
+bunx rm
+bun x rm
+npm x rm
+corepack rm
+nodemon --exec rm
+concurrently rm
+lerna exec rm
+"""
+ARGV = [tuple(shlex.split(line)) for line in LINES.strip().splitlines()]
+
+
+@pytest.mark.parametrize("argv", ARGV, ids=" ".join)
+def test_no_program_is_allowed_to_start_a_forbidden_one(argv: tuple[str, ...]) -> None:
+    assert answer(argv, deny("rm"), allow(argv[0])) in ("ask", "deny")
+    assert answer(argv, deny("rm"), allow(argv[0]), level="blocklist") in ("ask", "deny")
+    assert answer(argv, deny("rm"), level="always_allow") in ("ask", "deny")
+
+
+def test_a_rule_that_names_the_word_answers_for_it() -> None:
+    assert answer(["docker", "rm", "x"], deny("rm"), allow("docker")) == "ask"
+    assert answer(["docker", "rm", "x"], deny("rm"), allow("docker", "rm")) == "allow"
+    assert answer(["mytool", "rm"], deny("rm"), allow("mytool", "rm")) == "allow"
+
+
+@pytest.mark.parametrize("argv", [["grep", "rm", "f"], ["cat", "rm"], ["echo", "rm"], ["ls", "d/rm"], ["sort", "rm"]])
+def test_programs_that_are_known_to_leave_their_words_alone_may_have_them(argv: list[str]) -> None:
+    assert answer(argv, deny("rm"), allow(argv[0])) == "allow"
+    assert answer(["timeout", "9", *argv], deny("rm"), allow(argv[0])) == "allow"
