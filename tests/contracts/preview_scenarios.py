@@ -429,6 +429,25 @@ def what_the_command_closed_can_be_read(desk: Desk) -> None:
 
 
 @scenario
+def a_sandbox_holds_back_the_rest(desk: Desk) -> None:
+    (desk.root / "a").write_text("a")
+    before, outside = desk.seen(), desk.seen(desk.outside)
+    text = """
+        echo x >> a; echo b > b; echo out > "$1/precious"; rm "$1/precious"; umount .; echo t > "$TMPDIR/t"; cat a
+        python3 -c 'import socket; socket.create_connection(("127.0.0.1", 9), 1)' 2> /dev/null; exit 3
+    """
+    words = ["bash", "-c", text, "bash", str(desk.outside)]
+    result = desk.preview(words, sandbox={"network": False, "backend": "bubblewrap"})
+    assert (result.exit, result.stdout) == (3, "ax\n"), result.stderr
+    assert rows(result) == [("a", "modified", "file"), ("b", "created", "file")]
+    assert result.sandboxed
+    assert (desk.seen(), desk.seen(desk.outside)) == (before, outside)
+    assert not any("is real" in gap for gap in result.to_dict().get("preview_gaps", ()))
+    veil.apply(result.id)
+    assert (desk.root / "a").read_text() == "ax\n"
+
+
+@scenario
 def leaves_nothing_behind(desk: Desk) -> None:
     result = desk.preview("mkdir -p a/b; chmod 000 a/b a; echo x > x", no_store=True)
     assert result.ok

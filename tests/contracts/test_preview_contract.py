@@ -38,11 +38,14 @@ def _methods() -> list[object]:
 
 
 METHODS = _methods()
+#: What a scenario needs beside what all do.
+NEEDS = {"a_sandbox_holds_back_the_rest": [pytest.mark.linux, pytest.mark.needs("bubblewrap")]}
+NAMES = [pytest.param(name, marks=NEEDS.get(name, ())) for name in SCENARIOS]
 
 
 @pytest.mark.needs("bash", "git")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", NAMES)
 def test_preview_as_whoever_runs_the_tests(name: str, method: str, tmp_path: Path) -> None:
     SCENARIOS[name](Desk(tmp_path, method))
 
@@ -83,7 +86,7 @@ def library() -> Iterator[Path]:
 @pytest.mark.linux
 @pytest.mark.needs("root", "user namespaces", "bash", "git")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", NAMES)
 def test_preview_as_a_plain_user(name: str, method: str, library: Path) -> None:
     base = Path(tempfile.mkdtemp(prefix="veil-previews-"))
     try:
