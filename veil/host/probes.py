@@ -23,6 +23,7 @@ from veil.host.processes import LINUX
 _SECONDS = 20.0
 _FICLONE = 0x40049409
 _CLONE_NEWUSER = 0x10000000
+_STRACE = "-DDD -f --seccomp-bpf -y --pidns-translation -o /dev/null"
 
 
 @dataclass(frozen=True)
