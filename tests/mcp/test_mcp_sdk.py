@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
@@ -298,6 +299,26 @@ def test_over_http_with_the_token_and_not_without(here: Path, marker: Marker) ->
         server.send_signal(signal.SIGTERM)
         assert server.wait(LONG) == 128 + signal.SIGTERM
         assert marker.alive() == {}
+
+
+def test_a_signal_ends_and_answers_what_is_on_its_way(here: Path, marker: Marker) -> None:
+    with serving() as (server, address, token):
+        assert token is not None
+        answered: list[Any] = []
+
+        def ask() -> None:
+            answered.extend(call_over_http(address, token, ("sh_run", {"command": f"sleep {marker} & sleep {marker}"})))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        marker.until(3)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(LONG) == 128 + signal.SIGTERM
+        assert marker.alive() == {}
+        asking.join(LONG)
+        assert [reply["error"] for reply in answered] == ["server_ending"]
+        assert server.stderr is not None
+        assert server.stderr.read() == ""
 
 
 def test_a_token_file_is_made_once_and_for_its_owner_alone(here: Path) -> None:

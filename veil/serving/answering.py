@@ -60,6 +60,8 @@ class Answering:
 
     def __init__(self, box: Toolbox) -> None:
         self._box = box
+        self._running: set[asyncio.Future[dict[str, Any]]] = set()
+        self._ending = False
         self._listed = types.ListToolsResult(tools=[_listed(tool) for tool in box.tools])
         self.server: Server[Any] = Server(
             "veil",
@@ -68,6 +70,12 @@ class Answering:
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
+
+    def end(self) -> None:
+        """End the calls that are on their way, and answer them; from now on there are no others."""
+        self._ending = True
+        for task in self._running:
+            task.cancel()
 
     async def _list(
         self, context: ServerRequestContext[Any], asked: types.PaginatedRequestParams | None
@@ -84,6 +92,10 @@ class Answering:
         task = asyncio.ensure_future(
             self._box.acall(asked.name, asked.arguments, on_output=None if progress is None else progress.add)
         )
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        if self._ending:
+            task.cancel()
         try:
             while not (await asyncio.wait({task}, timeout=None if progress is None else PROGRESS_EVERY))[0]:
                 if progress is not None:
@@ -102,6 +114,8 @@ class Answering:
 def _reply(task: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:
     try:
         return task.result()
+    except asyncio.CancelledError:
+        return {"error": "server_ending", "message": "the server is ending, and what was running with it", "facts": {}}
     except veil.VeilError as error:  # a tool that there is not
         return plain(error.to_dict())
     except Exception as error:  # a bug of one call must not take the others with it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import logging
 import os
 import secrets
 import socket
@@ -27,7 +28,7 @@ _SHORTEST = 16
 #: As large as what one call may carry (bytes).
 _MAX_BODY = 64_000_000
 #: How long answers that are on their way have when the server ends (seconds).
-_PATIENCE = 5
+_PATIENCE = 2
 
 _App = Callable[
     [MutableMapping[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[None]]], Awaitable[None]
@@ -89,14 +90,20 @@ def serve(box: Toolbox, port: int, token_file: Path | None) -> int:
 
 
 async def _serve(box: Toolbox, listening: socket.socket, token: str, told: str) -> int | None:
-    app = Answering(box).server.streamable_http_app(
-        streamable_http_path=PATH, host=HOST, max_request_body_size=_MAX_BODY
-    )
+    answering = Answering(box)
+    app = answering.server.streamable_http_app(streamable_http_path=PATH, host=HOST, max_request_body_size=_MAX_BODY)
     config = uvicorn.Config(
         _guarded(app, token), log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=_PATIENCE
     )
     server = _Server(config)
-    life = Lifetime(lambda: setattr(server, "should_exit", True))
+
+    def stop() -> None:
+        answering.end()
+        server.should_exit = True
+        # a stream that is held open for news is cut off; that is no fault
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+
+    life = Lifetime(stop)
     with life.watching(parent=False):
         sys.stderr.write(told)
         sys.stderr.flush()
