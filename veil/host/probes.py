@@ -16,14 +16,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from veil.host import overlay
 from veil.host.confine.backends import BACKENDS
 from veil.host.confine.base import Backend, Bounds
 from veil.host.processes import LINUX
+from veil.host.rooms import Rooms
 
 _SECONDS = 20.0
 _FICLONE = 0x40049409
 _CLONE_NEWUSER = 0x10000000
 _STRACE = "-DDD -f --seccomp-bpf -y --pidns-translation -o /dev/null"
+#: As a trace starts it.
+_STRACE = "-f --seccomp-bpf -q -y -o /dev/null"
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,12 @@ def _linux() -> Iterator[Probe]:
         "traces what a command does",
         "install strace 5.9 or newer, and allow ptrace (in a container: --cap-add SYS_PTRACE)",
     )
+    yield _probe(
+        "overlay",
+        _overlay,
+        "previews a command without a copy of its folder",
+        f"Linux 5.11 or newer; {_ALLOW}; a folder to write to (state, /var/tmp or /dev/shm) that is no overlay itself",
+    )
 
 
 #: Backends of the sandbox by platform: what each is for, and how to get it.
@@ -125,6 +135,21 @@ def _confines(backend: Backend, bounds: Bounds | None = None) -> str:
         raise OSError(errno.EPERM, reason)
     program = getattr(backend, "program", None)
     return "a denied write was denied" if program is None else f"a denied write was denied by {program}"
+
+
+def _overlay() -> str:
+    reason = OSError(errno.ENOENT, "there is no folder to write to")
+    with tempfile.TemporaryDirectory(prefix="veil-probe-") as folder:
+        for room in Rooms(None).places(folder):
+            try:
+                overlay.prepare(folder, room.path)
+                overlay.prove("overlay", folder, room.path, ())
+                return f"works with writes in {os.path.dirname(os.path.dirname(room.path))}"
+            except OSError as error:
+                reason = error
+            finally:
+                room.close()
+    raise reason
 
 
 def _probe(name: str, attempt: Callable[[], str], use: str, remedy: str) -> Probe:
