@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from marked import Marker
 
 import veil
 from veil import tools
@@ -186,4 +188,26 @@ def test_only_and_boundary_say_what_is_offered(tmp_path: Path, own_state: Path) 
         box.call("sh_run", {"command": "true"})
     with pytest.raises(veil.NotFound, match="sh_run"):
         tools.Toolbox(only=["sh_rum"])
+    box.close()
+
+
+def test_a_cancelled_governed_call_ends_its_command(tmp_path: Path, own_state: Path, marker: Marker) -> None:
+    from veil.governed import Audit, Boundary, Policy, Rule
+
+    work = tmp_path / "work"
+    work.mkdir()
+    boundary = Boundary(work, Policy("allowlist", (Rule("a", "allow", prefix=("sleep",)),)), audit=Audit())
+    box = tools.Toolbox(boundary=boundary)
+
+    async def work_on_it() -> None:
+        task = asyncio.ensure_future(box.acall("run_shell_command", {"argv": ["sleep", marker.text]}))
+        while not marker.alive():
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(work_on_it())
+    marker.until(0)
+    assert box.call("run_shell_command", {"argv": ["sleep", "0"]})["ok"] is True
     box.close()

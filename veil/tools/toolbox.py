@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
@@ -130,13 +131,16 @@ class Toolbox:
         if boundary is not None:
             from veil.governed import run_shell_command, schema
 
-            self._acts["run_shell_command"] = lambda said: run_shell_command(boundary, said)
+            self._acts["run_shell_command"] = lambda said: self._governed(run_shell_command, said)
             there["run_shell_command"] = governed(schema(boundary))
         for name in only or ():
             if name not in there:
                 raise veil.NotFound(f"the tool {name!r}", list(there))
         self._tools = {name: tool for name, tool in there.items() if only is None or name in only}
         self._threads: ThreadPoolExecutor | None = None
+        #: Governed calls that have begun and not ended.
+        self._on_their_way = 0
+        self._counting = threading.Lock()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -201,6 +205,8 @@ class Toolbox:
         except asyncio.CancelledError:
             if asked.name == "sh_run":
                 future.add_done_callback(functools.partial(_end_unwanted, self._place))
+            elif asked.name == "run_shell_command" and self._on_their_way == 1 and self._boundary is not None:
+                self._boundary.cancel()  # it ends all that run there, so only a lone one can be meant
             raise
 
     def _answered(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -230,6 +236,15 @@ class Toolbox:
             return handle.wait().to_dict()
         told: dict[str, Any] = {"id": handle.id, "status": handle.status, "background": True}
         return told if handle.pid is None else {**told, "pid": handle.pid}
+
+    def _governed(self, run: Callable[..., dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
+        with self._counting:
+            self._on_their_way += 1
+        try:
+            return run(self._boundary, said)
+        finally:
+            with self._counting:
+                self._on_their_way -= 1
 
     def _detail(self, said: dict[str, Any]) -> dict[str, Any]:
         paging = {name: said.pop(name) for name in ("lines", "offset", "limit") if name in said}
