@@ -168,9 +168,11 @@ def test_credentials_are_found_where_variables_put_them(home: Path, tree: Path) 
 
 
 def test_no_place_is_listed_as_a_relative_path_or_with_a_link_up() -> None:
-    for place in credentials.places({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}):
+    known = credentials.places({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"})
+    for place in (f"{folder}/{name}" for folder, names in known for name in names):
         assert place == os.path.normpath(place)
         assert os.path.isabs(place)
+    assert dict(known)["/h/.config/containers"] == dict(known)["/c/containers"] == ("auth.json",)
 
 
 def test_protected_secrets_take_those_of_the_environment_along(tree: Path) -> None:

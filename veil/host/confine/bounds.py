@@ -20,7 +20,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from veil.host.confine import credentials, repositories
 from veil.host.confine.base import Allowance, Bounds
@@ -32,6 +32,10 @@ from veil.model.command import Sandbox
 _WHOLE, _KERNEL = ("/tmp", "/run", "/dev", "/proc", "/sys", "/etc", "/usr"), ("/proc", "/sys")
 #: Start-up files of shells and tools: whoever writes them runs later, outside.
 _STARTUP = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".gitconfig", ".config", ".local", ".ssh")
+
+
+#: Names in one folder from which on it is listed instead of asking for each.
+_MANY = 4
 
 
 class CannotBound(Exception):
@@ -54,15 +58,33 @@ class Drawn:
     """
 
     bounds: Bounds
-    gaps: tuple[str, ...] = ()
-    secrets: int = 0
-    foreign: int | None = None
-    temporary: Temporary = field(default_factory=lambda: Temporary(""))
+    gaps: tuple[str, ...]
+    secrets: int
+    foreign: int | None
+    temporary: Temporary
 
 
 def within(path: str, folder: str) -> bool:
     """Whether a real path is this folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def without_links(path: str) -> str:
+    """The path of what is there, without links in it. Raises ``OSError`` when nothing is.
+
+    The kernel knows it of an open descriptor, which takes a tenth of asking for each part of the path.
+    """
+    if not hasattr(os, "O_PATH"):
+        return os.path.realpath(path, strict=True)
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        found = os.readlink(f"/proc/self/fd/{fd}")
+        known = os.path.isabs(found) and os.path.samestat(os.stat(found), os.fstat(fd))
+    except OSError:  # no /proc, or moved away from under this process
+        known = False
+    finally:
+        os.close(fd)
+    return found if known else os.path.realpath(path, strict=True)
 
 
 @functools.cache
@@ -93,17 +115,24 @@ def drawn(
     Raises:
         CannotBound: a path that cannot be granted or kept, or no place for a temporary folder.
     """
-    found = _draw(wish, _real("cwd", cwd), environment, own, readable)
     with contextlib.ExitStack() as stack:
         try:
             temp = stack.enter_context(temporary())
         except OSError as error:
             raise CannotBound("cwd", f"no private temporary folder could be made: {error.strerror}") from error
-        yield replace(found, bounds=replace(found.bounds, temp=temp.path), temporary=temp)
+        temp.deserted = True
+        found = _draw(wish, _real("cwd", cwd), environment, own, readable, temp)
+        temp.deserted = False
+        yield found
 
 
 def _draw(
-    wish: Sandbox, cwd: str, environment: Mapping[str, str], own: tuple[str, ...], readable: tuple[str, ...]
+    wish: Sandbox,
+    cwd: str,
+    environment: Mapping[str, str],
+    own: tuple[str, ...],
+    readable: tuple[str, ...],
+    temp: Temporary,
 ) -> Drawn:
     roots = [cwd, *(_real("writable", path, cwd, environment) for path in wish.writable)]
     for at, root in enumerate(roots):
@@ -132,7 +161,7 @@ def _draw(
     kept = repositories.of(roots) if wish.protect_git else repositories.Kept()
     bounds = Bounds(
         cwd=cwd,
-        temp=cwd,
+        temp=temp.path,
         writable=tuple(dict.fromkeys(roots[1:])),
         network=wish.network,
         sockets=tuple(_sockets(wish, cwd, environment)),
@@ -146,24 +175,36 @@ def _draw(
     )
     owner = os.stat(cwd).st_uid
     foreign = owner if os.geteuid() == 0 and owner != 0 else None
-    return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied, foreign)
+    return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied, foreign, temp)
 
 
 def _credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     """Places with credentials, without links, and whether each is a folder."""
-    real: dict[str, str] = {}
-    for place in credentials.places(environment):
-        try:
-            kind = os.stat(place).st_mode
-        except OSError:  # not there, or where this user, who runs the command, cannot go either
-            continue
-        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
-            continue  # /dev/null often stands for no file at all
-        folder, _, name = place.rpartition("/")
-        if folder not in real:
-            real[folder] = os.path.realpath(folder or "/").rstrip("/")
-        path = f"{real[folder]}/{name}"
-        yield os.path.realpath(path) if os.path.islink(path) else path, stat.S_ISDIR(kind)
+    for folder, names in credentials.places(environment):
+        real = ""
+        for name in _there(folder, names):
+            try:
+                kind = os.stat(f"{folder}/{name}").st_mode
+            except OSError:  # not there, or where this user, who runs the command, cannot go either
+                continue
+            if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+                continue  # /dev/null often stands for no file at all
+            real = real or os.path.realpath(folder).rstrip("/")
+            path = f"{real}/{name}"
+            yield os.path.realpath(path) if os.path.islink(path) else path, stat.S_ISDIR(kind)
+
+
+def _there(folder: str, names: tuple[str, ...]) -> Iterable[str]:
+    """Those that are worth a look: of many in one folder its list tells more quickly which are there."""
+    if len(names) < _MANY:
+        return names
+    try:
+        listed = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError:  # it can be entered without being listed
+        return names
+    return set(names).intersection(listed)
 
 
 def _absolute(path: str, cwd: str, environment: Mapping[str, str]) -> str:
@@ -176,7 +217,7 @@ def _absolute(path: str, cwd: str, environment: Mapping[str, str]) -> str:
 def _real(option: str, path: str, cwd: str = "/", environment: Mapping[str, str] | None = None) -> str:
     spelled = _absolute(path, cwd, environment or {})
     try:
-        return os.path.realpath(spelled, strict=True)
+        return without_links(spelled)
     except OSError as error:
         raise CannotBound(option, f"{option} {path}: {error.strerror}; make it first, or leave it out") from None
 
@@ -216,7 +257,10 @@ def _refuse_covering(masked: list[str], roots: list[str]) -> None:
 def _own(own: tuple[str, ...], roots: list[str]) -> Iterator[str]:
     """veil's own folders as they are to be hidden: made where the command could else make them first."""
     for folder in own:
-        real = os.path.realpath(folder)
+        try:
+            real = without_links(folder)
+        except OSError:
+            real = os.path.realpath(folder)
         for root in roots:
             if within(root, real):
                 raise CannotBound(

@@ -92,13 +92,13 @@ def _homes(told: str, user: int) -> tuple[str, ...]:
     return tuple(path for path in found if path not in ("", "/"))
 
 
-def places(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Every place that may hold credentials, whether there is anything or not."""
+def places(environment: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Every place that may hold credentials, whether there is anything or not: folders with the names in each."""
     return _places(tuple(environment.get(name, "") for name in _READ), homes(environment))
 
 
 @functools.lru_cache(maxsize=8)
-def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[str, ...]:
+def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     said = dict(zip(_READ, values, strict=True))
     found = [f"{home}/{name}" for home in those for name in HOME]
     for variable, usual in (("XDG_CONFIG_HOME", ".config/"), ("XDG_DATA_HOME", ".local/share/")):
@@ -109,4 +109,8 @@ def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[str, ...]:
     for variable, names in _MOVED:
         if os.path.isabs(said[variable]):
             found += [f"{said[variable]}/{name}" for name in names]
-    return tuple(dict.fromkeys([*found, *MACHINE]))
+    folders: dict[str, list[str]] = {}
+    for path in dict.fromkeys([*found, *MACHINE]):
+        folder, _, name = path.rstrip("/").rpartition("/")
+        folders.setdefault(folder or "/", []).append(name)
+    return tuple((folder, tuple(names)) for folder, names in folders.items())
