@@ -34,11 +34,15 @@ class Watched:
     changed: bool = False
 
 
+#: Of fields that are about this machine and this moment, and no part of a recording.
+_HERE = {"recorded": False}
+
+
 @dataclass(frozen=True)
 class Bind:
     """Wish: start exactly this program. Attributes: words: the argv that is really run; its first word is a path."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = field(metadata=_HERE)
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,15 @@ class Recheck:
         again: looks at cwd and paths; says what is wrong. folder: descriptor of the working directory.
     """
 
-    program: Program
-    executables: Executables
-    again: Callable[[], str | None]
-    cwd: str
-    folder: int
-    names: tuple[Program, ...] = ()
-    watched: Watched = field(default_factory=Watched)
-    cpu: float | None = None
-    memory: int | None = None
+    program: Program = field(metadata=_HERE)
+    executables: Executables = field(metadata=_HERE)
+    again: Callable[[], str | None] = field(metadata=_HERE)
+    cwd: str = field(metadata=_HERE)
+    folder: int = field(metadata=_HERE)
+    names: tuple[Program, ...] = field(metadata=_HERE, default=())
+    watched: Watched = field(metadata=_HERE, default_factory=Watched)
+    cpu: float | None = field(metadata=_HERE, default=None)
+    memory: int | None = field(metadata=_HERE, default=None)
 
 
 class BindLayer:
