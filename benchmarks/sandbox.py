@@ -33,6 +33,8 @@ CASES: dict[str, dict[str, Any]] = {
     "protect_secrets=True": {"protect_secrets": True},
     "network=False, protect_secrets=True": {"network": False, "protect_secrets": True},
 }
+#: Files with a second hard link are looked for in it.
+LARGE = "sandbox=True among 5,000 files"
 
 
 def bare(cwd: Path, options: dict[str, Any]) -> Callable[[], None]:
@@ -78,12 +80,18 @@ def main(rounds: int) -> None:
         os.chdir(base)
         confined(cwd, {"network": False})  # the probes, once per process
         cases: dict[str, Callable[[], object]] = {"plain": partial(plain, cwd)}
+        many = base / "many"
+        for number in range(5000):
+            (many / str(number // 100)).mkdir(parents=True, exist_ok=True)
+            (many / str(number // 100) / str(number)).touch()
         for text, options in CASES.items():
             cases[f"bare {text}"] = bare(cwd, options)
             cases[text] = partial(confined, cwd, options)
+        cases[f"bare {LARGE}"] = bare(many, {})
+        cases[LARGE] = partial(confined, many, {})
         took = medians(cases, rounds)
     print(f"plain run {took['plain']:.2f} ms")
-    for text in CASES:
+    for text in (*CASES, LARGE):
         got = took[text] / took[f"bare {text}"]
         line(f"{text}: {took[text]:.2f} ms over {took[f'bare {text}']:.2f} ms", got, TARGET)
 

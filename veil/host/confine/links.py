@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 
 #: Entries that are looked at; a larger tree is not searched to its end for a warning.
-MOST = 1000
+MOST = 500
 _NAMED = 3
 
 
