@@ -11,7 +11,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -388,14 +387,16 @@ def test_what_comes_and_goes_beside_a_hidden_folder_is_noticed(bounds: Bounds, t
 
 
 def test_rules_are_used_again_as_long_as_they_are_right(bounds: Bounds, tmp_path: Path) -> None:
-    for _ in range(200):  # the folders are of this very moment at first, and others may be at work in those above
-        first = landlock._RULES.of(bounds)
-        if landlock._RULES.of(bounds) is first:
+    kept = landlock._Rules(settled=0)
+    for _ in range(100):  # others may be at work in the folders above
+        first = kept.of(bounds)
+        if kept.of(bounds) is first:
             break
-        time.sleep(0.01)
-    assert landlock._RULES.of(bounds) is first
+    assert kept.of(bounds) is first
     (tmp_path / "home" / "new").write_text("x")
-    assert landlock._RULES.of(bounds) is not first
+    assert kept.of(bounds) is not first
+    hasty = landlock._Rules(settled=3600)
+    assert hasty.of(bounds) is not hasty.of(bounds)
     cwd = Path(bounds.cwd)
     cwd.rename(tmp_path / "away")
     cwd.mkdir()

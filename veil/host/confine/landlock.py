@@ -149,9 +149,11 @@ class _Rules:
     not of this very moment.
     """
 
-    _KEPT, _SETTLED = 8, 50_000_000  # nanoseconds; the clock of a file system may stand still for ten milliseconds
+    _KEPT = 8
 
-    def __init__(self) -> None:
+    def __init__(self, settled: float = 3.0) -> None:
+        """``settled``: seconds after which a change would show; some file systems keep times in steps of two."""
+        self._settled = int(settled * 1e9)
         self._kept: dict[Bounds, tuple[object, Ruleset]] = {}
         self._mounts = -1
 
@@ -165,7 +167,7 @@ class _Rules:
             return known[1]
         before = time.time_ns()
         rules = _made(bounds)
-        if before - youngest > self._SETTLED:
+        if before - youngest > self._settled:
             if len(self._kept) >= self._KEPT:
                 self._kept.clear()
             self._kept[bounds] = (stamp, rules)
