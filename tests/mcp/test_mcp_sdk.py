@@ -213,6 +213,16 @@ def test_a_policy_brings_the_governed_tool(here: Path) -> None:
     assert not (here / "ran").exists()
 
 
+def test_without_the_sdk_it_says_what_to_install(here: Path) -> None:
+    (here / "mcp.py").write_text("raise ImportError('of an older version')\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])}
+    argv = [sys.executable, "-m", "veil", "mcp"]
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONG)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "pip install 'pytest-veil[mcp]'" in done.stderr
+    assert "of an older version" in done.stderr
+
+
 class Faulty(Everywhere):
     """A place with a bug: one command breaks what runs it."""
 
