@@ -14,7 +14,6 @@ import contextlib
 import functools
 import os
 import select
-import stat
 import time
 from collections.abc import Iterable, Iterator
 
@@ -227,7 +226,8 @@ def _neighbours(hidden: Iterable[str]) -> Iterator[str]:
     """Everything that is neither masked nor above something masked, named as high up as it goes."""
     masked = set(hidden)
     above = _above(masked)
-    for folder in above - masked:
+    # in /dev only what everybody uses (_DEVICES): raw disks hold every file, and terminals what is typed
+    for folder in above - masked - {"/dev"}:
         try:
             entries = os.scandir(folder)
         except OSError:  # what cannot be listed is not read by name of its neighbours either: less, never more
@@ -236,19 +236,7 @@ def _neighbours(hidden: Iterable[str]) -> Iterator[str]:
             for entry in entries:
                 if entry.path in masked or entry.path in above or entry.is_symlink():
                     continue  # a rule on a link would be one on what it leads to
-                if folder != "/dev" or _public_device(entry):
-                    yield entry.path
-
-
-def _public_device(entry: os.DirEntry[str]) -> bool:
-    """Whether a thing in /dev gives away nothing: raw disks hold every file, and terminals what is typed."""
-    try:
-        mode = entry.stat(follow_symlinks=False).st_mode
-    except OSError:
-        return False
-    if stat.S_ISCHR(mode):
-        return bool(mode & stat.S_IROTH)
-    return stat.S_ISDIR(mode) and entry.name in ("shm", "mqueue", "net", "dri", "snd")
+                yield entry.path
 
 
 @functools.cache
