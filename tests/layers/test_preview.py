@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -460,6 +461,42 @@ def test_an_apply_that_the_disk_refuses_changes_nothing(tree: Path, own_state: P
     assert {path.name: path.read_text() for path in tree.iterdir()} == {"a": "a"}
     (content / "away").rename(content / "1")
     assert veil.apply(result.id).paths == 2
+
+
+def test_an_apply_that_runs_out_of_room_changes_nothing(tree: Path) -> None:
+    result = veil.run(
+        "echo more >> a; rm -f x; head -c 100000 /dev/urandom > large", cwd=tree, preview=True, check=True
+    )
+    code = (
+        "import resource, sys, veil\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "try:\n    veil.apply(sys.argv[1], sys.argv[2])\n"
+        "except veil.Refused as refusal:\n    print(refusal.code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, result.id, ROOT], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == b"not_applied\n"
+    assert {path.name: path.read_text() for path in tree.iterdir()} == {"a": "a"}
+    assert veil.apply(result.id).paths == 2
+    assert (tree / "large").stat().st_size == 100_000
+
+
+@pytest.mark.linux
+@pytest.mark.needs("user namespaces")
+def test_views_and_what_is_kept_may_lie_on_several_file_systems(tree: Path, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        view = open_view(str(tree), Rooms(Path(elsewhere, "rooms")), most_bytes=9, methods=["overlay"])
+        try:
+            launch = view.launch(Launch(("sh", "-c", "echo b >> a; echo c > c; ln c d; chmod 0 c"), str(tree), {}))
+            subprocess.run([*launch.outside, *launch.argv], cwd=launch.cwd, check=True)
+            kept = Previews(tmp_path / "kept", max_bytes=10**6, ttl_seconds=60, most=9)
+            token, why = kept.keep(view.folder, view.difference(), view.opened_ns)
+            assert token is not None, why
+        finally:
+            view.close()
+    assert kept.apply(token, "cmd1").left == {}
+    assert (tree / "a").read_text() == "ab\n"
+    assert (tree / "c").samefile(tree / "d")
+    assert (tree / "c").stat().st_mode & 0o777 == 0
 
 
 def test_the_command_line_previews_and_applies(tree: Path) -> None:
