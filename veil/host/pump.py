@@ -27,6 +27,8 @@ LEFT_GRACE = 0.1
 DRAIN = 0.1
 #: How often kin are looked for while they are given time to end (seconds).
 _LOOK = 0.02
+#: How long a tracer is given to let go of a process that has ended, before the next look (seconds).
+_LET_GO = 0.0005
 #: How often an exit is looked for where no descriptor tells it (seconds).
 _BLIND = 0.02
 #: Runs longer than this can afford a thorough look for what they left behind (seconds).
@@ -144,6 +146,9 @@ class Pump:
                 self._see_end()
                 if watch >= 0:
                     self._wires.poll.unregister(watch)
+            elif noticed and self._ended_at is None:
+                # a tracer hears of an end first and has not let go of it yet; the notice stays, so do not spin
+                time.sleep(_LET_GO)
             if self._ended_at is not None and self._quiet(child, now):
                 return
             if limit is not None and now >= limit and self._ended_at is None and not self._ending:
