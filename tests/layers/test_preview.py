@@ -352,6 +352,30 @@ def test_where_nobody_may_mount_a_copy_is_run_in(tree: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.linux
+@pytest.mark.needs("user namespaces")
+def test_a_machine_without_namespaces_gets_a_copy(tree: Path) -> None:
+    code = (
+        "import sys, veil\n"
+        "result = veil.run('echo x >> a; echo b > b', cwd=sys.argv[1], preview=True)\n"
+        "print(result.preview_method in ('clone', 'copy'), [change.path for change in result.files_changed])\n"
+        "print('no overlay' in '; '.join(result.to_dict()['preview_gaps']))\n"
+        "print(veil.apply(result.id).paths)"
+    )
+    # of this namespace alone: it may have no further ones below it
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" -c "$1" "$2"'
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", script, sys.executable, code, tree],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout == "True ['a', 'b']\nTrue\n2\n", done.stderr
+    assert {path.name: path.read_text() for path in tree.iterdir()} == {"a": "ax\n", "b": "b\n"}
+
+
+@pytest.mark.linux
 @pytest.mark.needs("user namespaces", "strace")
 def test_a_trace_in_a_preview(tree: Path) -> None:
     result = veil.run("cat a; echo b > b; rm a", cwd=tree, preview=True, trace=True)
