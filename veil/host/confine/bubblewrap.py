@@ -14,6 +14,7 @@ import os
 import site
 import stat
 import sysconfig
+import time
 from collections.abc import Iterator
 
 from veil.host.confine import allowances, seccomp, sight, trial
@@ -26,6 +27,8 @@ _NAMESPACES = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --new-session"
 )
 _SYSTEM = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys"
+#: How long a machine that could not is taken at its word (seconds): it may have run out of namespaces for a moment.
+_FORGET = 60.0
 #: In the pid namespace beside the command: bubblewrap's own first process.
 _AROUND = 1
 
@@ -38,16 +41,19 @@ class Bubblewrap:
     def __init__(self) -> None:
         #: The program that confines; known once it has been tried.
         self.program: str | None = None
-        self._reasons: dict[bool, str | None] = {}
+        self._found: dict[bool, tuple[str | None, float]] = {}
 
     def unavailable(self) -> str | None:
-        return self._reason(True)
+        # who can take the network away can leave it: one trial tells both, where nothing is wrong
+        return None if self._reason(False) is None else self._reason(True)
 
     def _reason(self, network: bool) -> str | None:
-        """Why it cannot confine with or without a network, found out once by doing it."""
-        if network not in self._reasons:
-            self._reasons[network] = self._found_out(network)
-        return self._reasons[network]
+        """Why it cannot confine with or without a network, found out by doing it: once when it works."""
+        reason, asked = self._found.get(network, ("", 0.0))
+        if reason == "" or (reason is not None and time.monotonic() > asked + _FORGET):
+            reason = self._found_out(network)
+            self._found[network] = reason, time.monotonic()
+        return reason
 
     def _found_out(self, network: bool) -> str | None:
         if not LINUX:
