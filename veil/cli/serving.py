@@ -36,6 +36,7 @@ def _box(policy: str | None, only: Sequence[str]) -> Toolbox:
     boundary = None
     if policy is not None:
         from veil.governed import Boundary
+        from veil.serving.eliciting import ask_client
 
-        boundary = Boundary(Path.cwd(), policy)
+        boundary = Boundary(Path.cwd(), policy, approver=ask_client)
     return Toolbox(boundary=boundary, only=only or None)

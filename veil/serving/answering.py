@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 
 import veil
 from veil.present.text import safe_text
+from veil.serving.eliciting import CALLER, Caller, needed, take
 from veil.tools import Tool, Toolbox
 from veil.tools.plain import plain
 
@@ -61,7 +62,7 @@ class Answering:
     def __init__(self, box: Toolbox) -> None:
         self._box = box
         self._running: set[asyncio.Future[dict[str, Any]]] = set()
-        self._ending = False
+        self._ending = threading.Event()
         self._listed = types.ListToolsResult(tools=[_listed(tool) for tool in box.tools])
         self.server: Server[Any] = Server(
             "veil",
@@ -73,7 +74,7 @@ class Answering:
 
     def end(self) -> None:
         """End the calls that are on their way, and answer them; from now on there are no others."""
-        self._ending = True
+        self._ending.set()
         for task in self._running:
             task.cancel()
 
@@ -84,9 +85,11 @@ class Answering:
 
     async def _call(
         self, context: ServerRequestContext[Any], asked: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        take(self._box.boundary, asked.input_responses)
         wants_progress = bool(context.meta) and "progress_token" in (context.meta or {})
         progress = Progress() if wants_progress else None
+        CALLER.set(Caller(context.session, asyncio.get_running_loop(), context.request_id, self._ending))
         # a task of its own: the cancel scopes of the SDK would cancel it anew in every turn of the loop while it is
         # ending its tree
         task = asyncio.ensure_future(
@@ -94,7 +97,7 @@ class Answering:
         )
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        if self._ending:
+        if self._ending.is_set():
             task.cancel()
         try:
             while not (await asyncio.wait({task}, timeout=None if progress is None else PROGRESS_EVERY))[0]:
@@ -108,7 +111,8 @@ class Answering:
             if not task.cancelled():
                 task.exception()  # looked at; nobody waits for it any more
             raise
-        return _answer(_reply(task))
+        reply = _reply(task)
+        return needed(context.session, self._box.boundary, reply) or _answer(reply)
 
 
 def _reply(task: asyncio.Future[dict[str, Any]]) -> dict[str, Any]:

@@ -143,6 +143,11 @@ class Toolbox:
         self._counting = threading.Lock()
 
     @property
+    def boundary(self) -> Boundary | None:
+        """What governs ``run_shell_command``; ``None`` when it is not offered."""
+        return self._boundary
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         """What is offered."""
         return tuple(self._tools.values())
