@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from confinements import PLAIN, ROOT, USER, Place, as_user, place_for
 
-from veil.host.confine.base import Bounds, Wrapped
+from veil.host.confine.base import Allowance, Bounds, Wrapped
 from veil.host.confine.namespaces import OwnNamespaces
 from veil.model.errors import VeilError
 from veil.model.outcome import Outcome
@@ -361,6 +361,15 @@ def test_words_arrive_as_they_are(bounds: Bounds) -> None:
     words = ["", "a b", "-c", "--", os.fsdecode(b"\xff"), "new\nline", "ü"]
     with started(["printf", "%s\\0", *words], bounds) as (child, _):
         assert child.communicate(timeout=60)[0] == b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+def test_what_holds_the_command_counts_for_nothing(bounds: Bounds) -> None:
+    """A Python stays around it, which is larger than many a command."""
+    little = replace(bounds, allowance=Allowance(memory=7_000_000, processes=2))
+    with started(["/bin/sh", "-c", "sleep 0.5; echo done"], little) as (child, wrapped):
+        assert child.communicate(timeout=60)[0] == b"done\n"
+        assert wrapped.limit is not None
+        assert wrapped.limit(Outcome("exited", 0)) is None
 
 
 def test_only_the_command_holds_its_streams(bounds: Bounds) -> None:

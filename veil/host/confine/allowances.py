@@ -113,7 +113,8 @@ class Watch:
                 return "max_processes"
         if allowance.cpu is not None and sum(_seconds(pid) for pid in pids) > allowance.cpu:
             return "max_cpu"
-        if allowance.memory is not None and _memory(first, pids, allowance.memory) > allowance.memory:
+        # the first process is no part of the command
+        if allowance.memory is not None and _memory(first, pids[1:], allowance.memory) > allowance.memory:
             return "max_memory"
         if allowance.disk is not None and self._written(pids) > allowance.disk:
             return "max_disk"
