@@ -1,4 +1,4 @@
-"""Write ``docs/tools.json``, the schemas of all tools: ``python docs/make_tools.py``. A test compares it with the code."""
+"""Write ``docs/tools.json``, the schemas of all tools: ``python docs/make_tools.py``. A test holds it to the code."""
 
 from __future__ import annotations
 
