@@ -13,6 +13,7 @@ from pytest_veil.real_disk import real_disk
 if TYPE_CHECKING:
     from pytest_veil.confining import VeilSandbox
     from pytest_veil.expecting import Expect
+    from pytest_veil.governing import VeilBoundary
     from pytest_veil.in_session import VeilShell
     from pytest_veil.rewinding import VeilCheckpoint
     from pytest_veil.running import AsyncRun, RunFactory, VeilRun
@@ -133,6 +134,21 @@ def veil_tools(veil_run: VeilRun, veil_checkpoint: VeilCheckpoint) -> Iterator[V
         tools = VeilTools(veil_run, veil_checkpoint)
     yield tools
     tools.close()
+
+
+@pytest.fixture
+def veil_boundary(veil_run: VeilRun) -> Iterator[VeilBoundary]:
+    """A governed boundary around the workspace of ``veil_run``: ``veil_boundary(policy, answers=[True]).run(argv)``.
+
+    ``answers`` are what the approver says, one after the other; then it denies. Recorded and replayed like
+    ``veil_run``.
+    """
+    with real_disk():
+        from pytest_veil.governing import VeilBoundary
+
+        maker = VeilBoundary(veil_run)
+    yield maker
+    maker.close()
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ MACHINE = {("sys", "platform"), ("os", "uname"), ("os", "name")}
 MAX_FUNCTION, MAX_MODULE = 60, 300
 REASON = "# over 300 lines because: "
 #: Documented modules of veil that other doors may use by their path.
-PUBLIC_MODULES = {"veil", "veil.testing", "veil.taping", "veil.tools"}
+PUBLIC_MODULES = {"veil", "veil.governed", "veil.testing", "veil.taping", "veil.tools"}
 NOT_LOADED = ["pytest", "_pytest", "click", "rich", "regex", "psutil", "filelock"]
 NOT_LOADED += ["mcp", "anyio", "pyfakefs", "coverage", "asyncio", "tree_sitter"]
 

@@ -101,6 +101,7 @@ class Boundary:
         self._running: set[Orders] = set()
         self._lock = threading.Lock()
         self.audit = audit if isinstance(audit, Audit) else Audit(audit or self._own_audit())
+        self.approver = approver
         self._consent = Consent(
             approver, self.audit, denials, hashed, remember, lambda *at: self._gate.decide(*at).seen
         )
