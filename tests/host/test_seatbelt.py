@@ -92,12 +92,12 @@ def test_no_path_is_part_of_the_text(bounds: Bounds) -> None:
 def test_every_value_is_a_word_of_its_own(bounds: Bounds, argv: list[str]) -> None:
     text, values = profile(bounds)
     line = words(argv, bounds)
-    assert line[:3] == ("/usr/bin/sandbox-exec", "-p", text)
-    end = 3 + 2 * len(values)
+    assert line[:2] == ("-p", text)
+    end = 2 + 2 * len(values)
     assert line[end:] == ("--", *argv)
-    assert line[3:end:2] == ("-D",) * len(values)
+    assert line[2:end:2] == ("-D",) * len(values)
     # sandbox-exec splits at the first equals sign, and no name has one
-    assert dict(word.split("=", 1) for word in line[4:end:2]) == values
+    assert dict(word.split("=", 1) for word in line[3:end:2]) == values
 
 
 def given_by(text: str, values: dict[str, str], head: str) -> set[str]:
@@ -194,6 +194,24 @@ def test_limits_are_refused() -> None:
 @pytest.mark.linux
 def test_elsewhere_it_says_so() -> None:
     assert Seatbelt().unavailable() == "sandbox-exec is of macOS only"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('while [ "$1" != -- ]; do shift; done; shift; exec "$@"', "a write that had to be denied went through"),
+        ("echo 'sandbox-exec: sandbox_apply: Operation not permitted' >&2; exit 71", "sandbox_apply: Operation not"),
+        ("echo 'sandbox-exec: <input string>:9:0: unbound variable' >&2; exit 65", "unbound variable"),
+        ("exit 1", "a trial command ended with 1"),
+        ("exit 7", "a trial command ended with 7"),
+    ],
+)
+def test_a_program_that_is_there_proves_nothing(tmp_path: Path, text: str, reason: str) -> None:
+    """mac-04: it was believed because it was installed, and every command then failed without a word."""
+    program = tmp_path / "sandbox-exec"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    assert reason in (Seatbelt(str(program)).unavailable() or "")
 
 
 # -- the real thing: only macOS has it

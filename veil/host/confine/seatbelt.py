@@ -22,7 +22,7 @@ from veil.host.confine.status import broken
 from veil.host.processes import LINUX
 from veil.model.outcome import Outcome, Stream
 
-_PROGRAM = "/usr/bin/sandbox-exec"
+PROGRAM = "/usr/bin/sandbox-exec"
 #: Folders that are links to the same name below /private.
 _PRIVATE = ("/private/tmp", "/private/var", "/private/etc")
 _DEVICES = ("null", "zero", "tty", "stdout", "stderr", "dtracehelper", "ptmx")
@@ -35,6 +35,7 @@ _ALWAYS_OPEN = (
     "services of the system may act in the command's stead: launchd, the keychain, name lookups",
     "a process that gets away from its parents is not ended together with the command",
     "/tmp is the machine's: readable, not writable",
+    "core files are as large as the machine allows",
 )
 
 
@@ -43,16 +44,23 @@ class Seatbelt:
 
     name = "seatbelt"
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = PROGRAM) -> None:
+        """``program``: what is started with a profile and the command."""
+        self._program = program
         self._asked = False
         self._reason: str | None = None
 
     def unavailable(self) -> str | None:
         """Why it does not work here: found by a trial command that has to be denied a write. Asked once."""
         if not self._asked:
-            self._reason = _found_out()
+            self._reason = self._found_out()
             self._asked = True
         return self._reason
+
+    def _found_out(self) -> str | None:
+        if not os.access(self._program, os.X_OK):
+            return "sandbox-exec is of macOS only" if LINUX else f"{self._program} is not there"
+        return trial.tried(self.confine, network=False)
 
     def lacks(self, bounds: Bounds) -> str | None:
         """What of these bounds it cannot do."""
@@ -69,14 +77,35 @@ class Seatbelt:
         Raises:
             VeilError: ``sandbox_broken``, from ``settle``.
         """
-        yield Wrapped(words(argv, bounds), settle=_settle)
+        yield Wrapped((self._program, *words(argv, bounds)), settle=self._settle)
+
+    def _settle(self, outcome: Outcome) -> Outcome:
+        """See ``Launch.settle``."""
+        if outcome.ended == "spawn_failed":
+            if outcome.spawn_error is not None and outcome.spawn_error.endswith(f": {self._program}"):
+                raise broken(f"sandbox-exec could not be started: {outcome.spawn_error}")
+            return outcome
+        said = (outcome.stderr.data or outcome.stdout.data).decode("utf-8", "surrogateescape").strip()
+        if outcome.ended != "exited" or outcome.exit not in _OWN_EXITS or not said.startswith("sandbox-exec: "):
+            return outcome
+        failed = _NOT_STARTED.fullmatch(said)
+        if failed is None:
+            raise broken(said)
+        return replace(
+            outcome,
+            ended="spawn_failed",
+            exit=127 if failed["reason"] in _NOT_THERE else 126,
+            spawn_error=f"{failed['reason']}: {failed['program']}",
+            stdout=Stream(),
+            stderr=Stream(),
+        )
 
 
 def words(argv: Sequence[str], bounds: Bounds) -> tuple[str, ...]:
-    """The whole command line."""
+    """The command line but for the program."""
     text, values = profile(bounds)
     given = [word for name, value in values.items() for word in ("-D", f"{name}={value}")]
-    return (_PROGRAM, "-p", text, *given, "--", *argv)
+    return ("-p", text, *given, "--", *argv)
 
 
 def profile(bounds: Bounds) -> tuple[str, dict[str, str]]:
@@ -150,33 +179,3 @@ def _above(paths: Sequence[str]) -> list[str]:
             found[path] = None
             path = os.path.dirname(path)
     return list(found)
-
-
-def _settle(outcome: Outcome) -> Outcome:
-    """See ``Launch.settle``."""
-    if outcome.ended == "spawn_failed":
-        if outcome.spawn_error is not None and outcome.spawn_error.endswith(f": {_PROGRAM}"):
-            raise broken(f"sandbox-exec could not be started: {outcome.spawn_error}")
-        return outcome
-    said = (outcome.stderr.data or outcome.stdout.data).decode("utf-8", "surrogateescape").strip()
-    if outcome.ended != "exited" or outcome.exit not in _OWN_EXITS or not said.startswith("sandbox-exec: "):
-        return outcome
-    failed = _NOT_STARTED.fullmatch(said)
-    if failed is None:
-        raise broken(said)
-    return replace(
-        outcome,
-        ended="spawn_failed",
-        exit=127 if failed["reason"] in _NOT_THERE else 126,
-        spawn_error=f"{failed['reason']}: {failed['program']}",
-        stdout=Stream(),
-        stderr=Stream(),
-    )
-
-
-def _found_out() -> str | None:
-    if LINUX:
-        return "sandbox-exec is of macOS only"
-    if not os.access(_PROGRAM, os.X_OK):
-        return f"{_PROGRAM} is not there"
-    return trial.tried(Seatbelt().confine, network=False)
