@@ -89,7 +89,9 @@ def test_mounts_stay_whoever_tries(place: Place) -> None:
     (place.cwd / "kept").mkdir()
     place.give(place.cwd)
     attack = """umount secret; umount -l secret; mount -o remount,rw,bind kept; mount -o remount,rw,bind /
-    mount --bind / kept; mount -t tmpfs x kept; mv secret moved; mv kept moved; rmdir secret kept
+    mount --bind / kept; mount --bind . kept && cat kept/secret/key; mount -t tmpfs x kept && umount kept
+    mkdir -p u w; mount -t overlay x -o lowerdir=.,upperdir=u,workdir=w,userxattr kept && cat kept/secret/key
+    rm -rf u w; mv secret moved; mv kept moved; rmdir secret kept
     cat secret/key */key; echo x >kept/file; echo x >../outside/file"""
     text = f'{attack}\nunshare -Urm sh -c "$0"; unshare -Urmpf --mount-proc sh -c "$0"'
     answer = place.run(
