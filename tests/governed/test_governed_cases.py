@@ -26,10 +26,12 @@ def test_gov_01_a_link_in_the_workspace_leads_out(ws: Path) -> None:
     (ws / "chain").symlink_to("link")
     (ws / "dangling").symlink_to("../outside/new")
     (ws / "inner").symlink_to("in")
+    (ws / "--help").symlink_to("../outside/secret")
     at = bounded(ws, allow("cat", "cp", "ls"))
     for word in ("link/secret", "link", "chain/secret", "./link/secret", "sub/../link/secret", str(ws / "link/secret")):
         assert code(at, "cat", word) == "outside_workspace", word
     assert code(at, "cp", "in", "dangling") == "outside_workspace"
+    assert code(at, "cat", "--", "--help") == "outside_workspace", "a link that is called like an option"
     assert not (ws.parent / "outside" / "new").exists()
     assert at.run(["cat", "inner"]).stdout == "inside\n"
 

@@ -178,6 +178,16 @@ def test_one_file_of_many_names_is_not_all_of_them() -> None:
     assert answer(["env", "rm", "f"], deny("rm"), level="always_allow", programs=programs) == "deny"
 
 
+def test_what_the_host_has_in_path_is_what_it_is_called_there() -> None:
+    def shim(name: str) -> Program:
+        return Program(name, f"/shims/{name}", f"/shims/{name}", "sha256:shim", (6, 6))
+
+    programs = {name: shim(name) for name in ("pip", "python")}
+    assert answer(["python", "--version"], deny("pip"), allow("python"), programs=programs) == "allow"
+    programs["p"] = Program("p", "/w/p", "/shims/pip", "sha256:shim", (6, 6), local=True)
+    assert answer(["p"], deny("pip"), level="always_allow", programs=programs) == "deny"
+
+
 def test_versions_are_the_same_program() -> None:
     for name in ("python3", "python3.11", "python", "python2.7", "/opt/python-3"):
         assert answer([name, "x.py"], deny("python"), level="always_allow") == "deny", name

@@ -100,6 +100,7 @@ class Boundary:
         self._cwd = self.workspace.root
         self._running: set[Orders] = set()
         self._lock = threading.Lock()
+        self._lent = isinstance(audit, Audit)
         self.audit = audit if isinstance(audit, Audit) else Audit(audit or self._own_audit())
         self.approver = approver
         self._consent = Consent(
@@ -284,7 +285,8 @@ class Boundary:
         while self._running and time.monotonic() < deadline:
             time.sleep(0.005)
         self.workspace.close()
-        self.audit.close()
+        if not self._lent:
+            self.audit.close()
 
     def __enter__(self) -> Boundary:
         return self

@@ -61,12 +61,22 @@ def launchers() -> Mapping[str, Launcher]:
     return found
 
 
-@lru_cache(maxsize=8192)
+#: Argvs with more characters than this are judged anew each time: they would fill the memory.
+_LONG = 4_096
+
+
 def risk(argv: tuple[str, ...]) -> tuple[str, str]:
     """The pre-check's category for an argv, and its reason."""
+    return _kept(argv) if sum(map(len, argv)) < _LONG else _risk(argv)
+
+
+def _risk(argv: tuple[str, ...]) -> tuple[str, str]:
     assessed = assess(argv)
     worst = next((s for s in assessed.segments if s.category == assessed.category), None)
     return assessed.category, assessed.category if worst is None else worst.reason
+
+
+_kept = lru_cache(maxsize=8192)(_risk)
 
 
 @lru_cache(maxsize=1)

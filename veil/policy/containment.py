@@ -70,7 +70,8 @@ def candidates(word: str) -> Iterator[Candidate]:
     addresses = [match.span() for match in _ADDRESS.finditer(word)] if "://" in word else []
     for start, end in _pieces(word):
         text = word[start:end]
-        if not text or text in seen or _plain_option(text):
+        # an option is no path, unless a file has that very name
+        if not text or text in seen or (end - start < len(word) and _plain_option(text)):
             continue
         seen.add(text)
         if _within(start, addresses):

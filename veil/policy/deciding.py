@@ -67,6 +67,7 @@ class Judge:
         self._tables = tables
         self._strict = tuple(rule for rule in policy.rules if rule.effect == "allow")
         self._loose = tuple(rule for rule in policy.rules if rule.effect != "allow")
+        self._asks_network = any(rule.network is not None for rule in policy.rules)
         #: Names that a rule against something speaks of: other words of a script are not looked at further.
         self._named = frozenset({"git"}).union(*(names_of(rule.words[0]) for rule in self._loose if rule.words))
 
@@ -97,7 +98,7 @@ class Judge:
     ) -> Iterator[Reason]:
         name = one.argv[0]
         try:
-            network = one.sure and self._tables.risk(one.argv)[0] == "network"
+            network = one.sure and self._asks_network and self._tables.risk(one.argv)[0] == "network"
             found = concerns(one, self._tables, self._named) if one.sure else ()
             inside = tuple(self._inside(one, found)) if one.sure else ()
         except Exception as error:  # what cannot be judged is not allowed

@@ -42,7 +42,13 @@ class Program:
         return frozenset().union(*(names_of(path) for path in (self.word, self.path, self.real) if path))
 
     def same_file(self, other: Program) -> bool:
-        """Whether both are the same file, or copies of each other. A program of many names is none of them by that."""
+        """Whether this, found in the workspace, is the other one under a new name: by a link, or as a copy.
+
+        What the host has in the safe PATH is what it is called there: one file often has many names, and is another
+        tool by each of them (applets, shims).
+        """
+        if not self.local:
+            return False
         if other.real is not None and names_of(other.real) & MULTICALL:
             return False
         if self.inode is not None and self.inode == other.inode:
