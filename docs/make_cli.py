@@ -96,7 +96,7 @@ TAPED = (
 )
 COMMANDS = ("run", "shell", "init", "mcp", "start", "logs", "kill", "detail", "runs", "ps")
 COMMANDS += ("plan", "preview", "apply", "checkpoint", "restore", "checkpoints", "diff", "drop", "gc", "doctor")
-COMMANDS += ("policy check", "policy explain", "policy test")
+COMMANDS += ("policy check", "policy explain", "policy test", "policy audit")
 COMMANDS += ("cassette show", "cassette diff", "cassette check", "cassette record")
 
 

@@ -117,3 +117,30 @@ def test_examples_are_tried(here: Path) -> None:
     told = json.loads(veil("test", "policy.toml", "--json", cwd=here)[1])
     assert told["ok"] is False
     assert [row["ok"] for row in told["examples"]] == [True, True, True, False]
+
+
+def test_explain_without_a_policy_takes_an_empty_one(here: Path) -> None:
+    for text in (None, "[project]\nname = 'x'\n"):
+        if text is not None:
+            (here / "pyproject.toml").write_text(text)
+        told = json.loads(veil("explain", "--json", "--", "git", "push", cwd=here)[1])
+        assert (told["answer"], told["reasons"][0]["rule"]) == ("deny", "builtin:git")
+        assert json.loads(veil("explain", "--json", "--", "ls", cwd=here)[1])["answer"] == "ask"
+    (here / "pyproject.toml").write_text("[tool.veil.policy]\nlevel = 'x'\n")
+    assert veil("explain", "--", "ls", cwd=here)[0] == 125
+
+
+def test_audit(here: Path) -> None:
+    from veil.governed import Audit
+
+    audit = Audit(here / "a")
+    for number in range(3):
+        audit.append("x", {"number": number})
+    code, out, _ = veil("audit", "a", cwd=here)
+    assert (code, out) == (0, f"3 lines, the last one {audit.head[1]}\n")
+    lines = (here / "a").read_text().splitlines(keepends=True)
+    (here / "a").write_text(lines[0] + lines[2])
+    code, out, _ = veil("audit", "a", "--json", cwd=here)
+    assert code == 1
+    assert json.loads(out)["problems"] == ["before line 2 something was removed, added or moved"]
+    assert veil("audit", "nothing", cwd=here)[0] == 125

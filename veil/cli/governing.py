@@ -54,20 +54,19 @@ def check(file: str, as_json: bool) -> int:
 
 @_command("explain")
 @click.argument("argv", nargs=-1, required=True)
-@click.option(
-    "--policy", "file", default="pyproject.toml", metavar="FILE", help="The policy (default: pyproject.toml)."
-)
+@click.option("--policy", "file", default=None, metavar="FILE", help="Default: pyproject.toml, else an empty one.")
 @_workspace
 @options.as_json
-def explain(argv: tuple[str, ...], file: str, workspace: str, as_json: bool) -> int:
+def explain(argv: tuple[str, ...], file: str | None, workspace: str, as_json: bool) -> int:
     """What the policy says of ARGV here, which rules lead to it, and why. Runs nothing.
 
     Before an argv with options of its own write `--`.
     """
     from veil.governed import load_policy
-    from veil.governed.explaining import Explainer
+    from veil.governed.explaining import Explainer, policy_here
 
-    told = Explainer(load_policy(file), workspace).explain(argv)
+    policy = policy_here() if file is None else load_policy(file)
+    told = Explainer(policy, workspace).explain(argv)
     if as_json:
         screen.document(told.to_dict())
     else:
@@ -82,6 +81,30 @@ def _explained(told: Explained) -> Iterator[Line]:
     width = max((len(reason.rule) for reason in told.reasons), default=0)
     for reason in told.reasons:
         yield "text", f"  {reason.answer:<5}  {reason.rule:<{width}}  {reason.program}: {reason.why}"
+
+
+@_command("audit")
+@click.argument("file")
+@options.as_json
+def audit(file: str, as_json: bool) -> int:
+    """Is the audit FILE of a boundary whole: nothing edited, removed or put in between?
+
+    Exits with 1 when it is not. That the newest lines are gone shows only beside a hash of the last one kept elsewhere.
+    """
+    from veil import BadInput
+    from veil.governed import verify
+
+    try:
+        found = verify(file)
+    except OSError as error:
+        raise BadInput("FILE", file, f"an audit that can be read ({error.strerror})") from None
+    if as_json:
+        told = {"file": file, "ok": found.ok, "lines": found.lines, "head": found.head}
+        screen.document({**told, "problems": list(found.problems)})
+    else:
+        screen.show([("bad", problem) for problem in found.problems])
+        screen.show([("good" if found.ok else "bad", f"{found.lines} lines, the last one {found.head}")])
+    return 0 if found.ok else 1
 
 
 @_command("test")

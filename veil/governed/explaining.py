@@ -11,8 +11,11 @@ from veil.governed.calls import Bounds, call_of
 from veil.governed.executables import Executables, safe_path
 from veil.governed.knowledge import judge_of
 from veil.governed.paths import Workspace
+from veil.governed.policies import load_policy
+from veil.model.errors import BadInput
 from veil.policy.deciding import Judge, Reason
 from veil.policy.programs import Program
+from veil.policy.reading import BadPolicy
 from veil.policy.rules import Answer, Example, Policy
 
 
@@ -43,6 +46,20 @@ class Tried:
     def ok(self) -> bool:
         """It answers what the example says."""
         return self.told.answer == self.example.expect
+
+
+def policy_here() -> Policy:
+    """The policy of ``pyproject.toml`` in this folder; an empty one where there is none."""
+    try:
+        return load_policy("pyproject.toml")
+    except BadPolicy as error:
+        if error.facts.get("missing"):
+            return Policy()
+        raise
+    except BadInput:
+        if os.path.lexists("pyproject.toml"):
+            raise
+        return Policy()
 
 
 class Explainer:

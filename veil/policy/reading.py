@@ -53,7 +53,7 @@ def read(text: str, name: str = "the policy") -> Policy:
     if isinstance(tool, dict):
         veil = tool.get("veil")
         if not isinstance(veil, dict) or not isinstance(veil.get("policy"), dict):
-            raise BadPolicy(f"tool.veil.policy in {name}", None, "a table", line=1, file=name)
+            raise BadPolicy(f"tool.veil.policy in {name}", None, "a table", line=1, file=name, missing=True)
         data, root = veil["policy"], ("tool", "veil", "policy")
     digest = "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return _Reader(data, _At(name, lines_of(text), root), digest).policy()
