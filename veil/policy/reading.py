@@ -50,8 +50,8 @@ def read(text: str, name: str = "the policy") -> Policy:
         raise BadPolicy(name, str(error), "valid TOML", line=line, file=name) from error
     tool = data.get("tool")
     root: Path = ()
-    if isinstance(tool, dict):
-        veil = tool.get("veil")
+    if isinstance(tool, dict) or name.rpartition("/")[2] == "pyproject.toml":
+        veil = tool.get("veil") if isinstance(tool, dict) else None
         if not isinstance(veil, dict) or not isinstance(veil.get("policy"), dict):
             raise BadPolicy(f"tool.veil.policy in {name}", None, "a table", line=1, file=name, missing=True)
         data, root = veil["policy"], ("tool", "veil", "policy")
