@@ -12,7 +12,7 @@ from pytest_veil.in_session import VeilShell
 from pytest_veil.rewinding import VeilCheckpoint
 from pytest_veil.running import VeilRun
 from veil import BadInput, Checkpoint, Detail, Handle, Killed, Logs, NotFound, Refused, Restored, Result
-from veil.tools import Toolbox
+from veil.tools import Toolbox, single
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,7 @@ class _Workspace:
 
     def _handle(self, id: str | None) -> _Renamed:
         if id is None:
-            alive = [name for name, handle in self._handles.items() if handle.running()]
-            if len(alive) != 1:
-                raise NotFound("a single live background run", alive)
-            return self._handles[alive[0]]
+            return self._handles[single([name for name, handle in self._handles.items() if handle.running()])]
         if id not in self._handles:
             raise NotFound(id, list(reversed(self._handles)))
         return self._handles[id]

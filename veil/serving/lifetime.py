@@ -94,6 +94,7 @@ class _ParentWatch:
 
 def reap(box: Toolbox) -> None:
     """End all that was started: calls that are still on their way, background runs, and what they left behind."""
-    box.close()
+    wiring.jobs.close()
+    box.close()  # a checkpoint may take its time: what runs does not wait for it
     wiring.jobs.close()
     wiring.end_adopted()

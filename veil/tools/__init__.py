@@ -14,7 +14,7 @@ from typing import Any
 
 from veil.tools.adapters import anthropic_tools, langchain_tools, openai_tools, pydantic_ai_tools
 from veil.tools.table import Tool, catalogue
-from veil.tools.toolbox import Everywhere, Place, Toolbox
+from veil.tools.toolbox import Everywhere, Place, Toolbox, single
 
 __all__ = [
     "Everywhere",
@@ -29,6 +29,7 @@ __all__ = [
     "openai_tools",
     "pydantic_ai_tools",
     "schemas",
+    "single",
 ]
 
 _own = Toolbox()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import veil
 from veil import VeilError
+from veil.model.errors import NotSingle
 from veil.stateful import shell_named
 from veil.tools.plain import plain
 from veil.tools.reading import in_their_words, options_of, read
@@ -67,6 +68,13 @@ class Place(Protocol):
 
     def checkpoints(self, options: dict[str, Any]) -> list[veil.Checkpoint]:
         """As ``veil.checkpoints``."""
+
+
+def single(alive: Sequence[str]) -> str:
+    """For a place of one's own: the id that is meant where none is given. Raises ``NotFound`` unless one run is alive."""
+    if len(alive) != 1:
+        raise NotSingle(alive)
+    return alive[0]
 
 
 class Everywhere:
