@@ -71,7 +71,7 @@ class Place(Protocol):
 
 
 def single(alive: Sequence[str]) -> str:
-    """For a place of one's own: the id that is meant where none is given. Raises ``NotFound`` unless one run is alive."""
+    """For a place of one's own: the id that is meant where none is given. Raises ``NotFound`` unless one is alive."""
     if len(alive) != 1:
         raise NotSingle(alive)
     return alive[0]
