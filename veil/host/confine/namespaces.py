@@ -49,7 +49,9 @@ class OwnNamespaces:
 
     def _reason(self, network: bool) -> str | None:
         if network not in self._reasons:
-            self._reasons[network] = self._found_out(network)
+            without = self._found_out(False)
+            # whoever can take the network away can leave it as well
+            self._reasons = {False: without, True: without and self._found_out(True)}
         return self._reasons[network]
 
     def _found_out(self, network: bool) -> str | None:
