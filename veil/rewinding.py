@@ -37,9 +37,9 @@ def checkpoint(label: str | None = None, dir: Folder = None, *, project: Folder 
 
     Raises:
         BadInput: ``dir`` is no folder, or the label cannot be one.
-        Refused: something cannot be read (``unreadable``) or does not hold still (``changing``), the folder's
-            checkpoints are in use for more than two minutes (``busy``), or there is no place to keep it
-            (``no_state_directory``, ``not_ours``). Then there is no checkpoint.
+        Refused: something cannot be read (``unreadable``) or does not hold still (``changing``), the folder is veil's
+            own state (``own_state``), its checkpoints are in use for more than two minutes (``busy``), or there is no
+            place to keep it (``no_state_directory``, ``not_ours``). Then there is no checkpoint.
         StoreFailed: the disk refuses.
     """
     session = wiring.session(dict(os.environ), project)

@@ -635,3 +635,68 @@ def test_a_folder_swapped_for_a_link_all_the_time_harms_nobody(kept: Checkpoints
     kept.restore(ws, "a")
     assert kept.diff(ws, "a") == []
     assert (ws / "d" / "e" / "f3").read_text() == "old"
+
+
+@pytest.mark.linux
+@pytest.mark.needs("root")
+def test_what_is_mounted_in_the_tree_is_neither_kept_nor_touched(tmp_path: Path) -> None:
+    """Also when it has the device of the tree, as a bind mount has."""
+    for name in ("ws/folder", "precious/deep"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "ws" / "file").write_text("under")
+    (tmp_path / "precious" / "deep" / "f").write_text("precious")
+    (tmp_path / "one").write_text("precious")
+    code = """
+import os, subprocess, sys
+from pathlib import Path
+from veil.snapshots import Checkpoints
+at = Path(sys.argv[1])
+ws, kept = at / "ws", Checkpoints(at / "state")
+kept.take(ws, "before")
+subprocess.run(["mount", "--bind", at / "precious", ws / "folder"], check=True)
+subprocess.run(["mount", "--bind", at / "one", ws / "file"], check=True)
+made = kept.take(ws, "mounted")
+print(made.files, sorted(made.left_out))
+(ws / "new").write_text("x")
+print(sorted(kept.restore(ws, "mounted").left), sorted(os.listdir(ws)))
+(at / "precious" / "later").write_text("x")
+print(kept.diff(ws, "mounted"))
+print(sorted(kept.restore(ws, "before").left))
+print(sorted(os.listdir(at / "precious")), (at / "one").read_text(), (at / "precious" / "deep" / "f").read_text())
+"""
+    argv = ["unshare", "-m", "--propagation", "private", sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "0 ['file', 'folder']",
+        "[] ['file', 'folder']",
+        "[]",
+        "['file', 'folder']",
+        "['deep', 'later'] precious precious",
+    ]
+
+
+@pytest.mark.parametrize("below", ["", "checkpoints", "elsewhere"])
+def test_veils_own_state_is_never_checkpointed_nor_restored(kept: Checkpoints, ws: Path, below: str) -> None:
+    kept.take(ws, "a")
+    own = ws.parent / "state" / below
+    own.mkdir(exist_ok=True)
+    before = snapshot(ws.parent / "state")
+    (ws / "way in").symlink_to(own)
+    for directory in (own, ws / "way in"):
+        for call in (kept.take, kept.restore):
+            with pytest.raises(Refused) as caught:
+                call(directory, "a")
+            assert caught.value.code == "own_state"
+    assert snapshot(ws.parent / "state") == before
+
+
+def test_a_long_label_does_not_fill_the_message(kept: Checkpoints, ws: Path) -> None:
+    for number in range(20):
+        kept.take(ws, f"{number:03}" + "x" * 997)
+    with pytest.raises(NotFound) as caught:
+        kept.restore(ws, "y" * 1000)
+    assert len(str(caught.value)) < 3_000
+    assert "019xxx" in str(caught.value)

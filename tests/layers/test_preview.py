@@ -123,8 +123,10 @@ def test_veils_own_state_is_no_part_of_a_view(
 
 @pytest.mark.linux
 @pytest.mark.needs("root", "user namespaces")
-def test_what_is_mounted_below_is_named_and_never_written(tree: Path, own_state: Path) -> None:
+@pytest.mark.parametrize("mount", ["mount -t tmpfs none", 'mount --bind "$1-outside"'])
+def test_what_is_mounted_below_is_named_and_never_written(tree: Path, own_state: Path, mount: str) -> None:
     (tree / "below").mkdir()
+    tree.with_name(f"{tree.name}-outside").mkdir()  # on the device of the tree
     program = """
 import os, sys, veil
 tree = sys.argv[1]
@@ -137,7 +139,7 @@ except veil.Refused as refusal:
     print(refusal.code, sorted(refusal.facts["paths"]))
 print(sorted(os.listdir(tree)), os.listdir(tree + "/below"))
 """
-    script = 'mount -t tmpfs none "$1/below" && echo here > "$1/below/here" && exec "$2" -c "$3" "$1"'
+    script = mount + ' "$1/below" && echo here > "$1/below/here" && exec "$2" -c "$3" "$1"'
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script, "sh", tree, sys.executable, program],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

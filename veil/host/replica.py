@@ -13,6 +13,7 @@ from veil.host import clone
 from veil.host.anchored import FILE
 from veil.host.differing import Compared, Difference, State, attributes_at, state_of
 from veil.host.metadata import dress, set_mode
+from veil.host.mounts import mounted_below
 from veil.host.tree import TICK_NS, coarse_clock
 
 
@@ -116,6 +117,7 @@ def make(folder: str, tree: str, own: tuple[str, ...], most: int | None) -> Repl
 
 def _list(made: Replica, top: str, device: int, own: tuple[str, ...], most: int | None) -> None:
     size, seen = 0, set[int]()
+    mounted = set(mounted_below(made.folder))
     stack = [top]
     while stack:
         path = stack.pop()
@@ -138,7 +140,7 @@ def _list(made: Replica, top: str, device: int, own: tuple[str, ...], most: int 
                 continue
             made.before[below] = state
             if state.is_dir:
-                if os.lstat(real).st_dev != device:
+                if os.lstat(real).st_dev != device or below in mounted:
                     made.gaps.append(f"{below} is another file system: it is empty in the copy")
                 else:
                     stack.append(below)

@@ -12,12 +12,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from veil.host import overlay, replica
 from veil.host.children import CannotStart
 from veil.host.differing import Difference, State
+from veil.host.mounts import mounted_below
 from veil.host.processes import LINUX
 from veil.host.pump import could_not_start
 from veil.host.rooms import Room, Rooms, lies_below
@@ -198,7 +198,10 @@ def _try(method: Method, folder: str, room: Room, hidden: tuple[str, ...], most_
         top = overlay.prepare(folder, room.path)
         _prove("overlay", folder, room, hidden)
         view = View(method, folder, room, True, hidden, opened_ns, top=top)
-        view.gaps += [f"{at} is another file system: in the preview it is what lies under it" for at in _mounts(folder)]
+        view.gaps += [
+            f"{at} is another file system: in the preview it is what lies under it"
+            for at in mounted_below(folder)[:_MAX_NAMED]
+        ]
         return view
     tree = os.path.join(room.path, "tree")
     covers = cover and _can_bind(folder, room, tree)
@@ -244,7 +247,7 @@ def _prove(kind: str, folder: str, room: Room, hidden: tuple[str, ...]) -> None:
         os.stat(room.path).st_dev,
         os.geteuid(),
         hidden,
-        tuple(_mounts(folder)),
+        tuple(mounted_below(folder)),
     )
     if key in _proven:
         return
@@ -252,18 +255,3 @@ def _prove(kind: str, folder: str, room: Room, hidden: tuple[str, ...]) -> None:
     if len(_proven) >= 256:
         _proven.clear()
     _proven.add(key)
-
-
-def _mounts(folder: str) -> list[str]:
-    """What is mounted below the folder, as paths below it (the first few)."""
-    try:
-        rows = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    except OSError:
-        return []
-    prefix = os.fsencode(folder) + b"/"
-    found = []
-    for row in rows:
-        point = row.split(b" ")[4].decode("unicode_escape").encode("latin-1")
-        if point.startswith(prefix):
-            found.append(os.fsdecode(point[len(prefix) :]))
-    return found[:_MAX_NAMED]

@@ -9,6 +9,7 @@ from pathlib import Path
 from veil.host.anchored import FILE, Anchor
 from veil.host.blobs import hash_open
 from veil.host.differing import State
+from veil.host.mounts import mounted_below
 from veil.host.tree import TICK_NS, coarse_clock
 from veil.previews.base import Kept, Row
 from veil.previews.keeping import CONTENT
@@ -29,6 +30,7 @@ class Check:
     def __init__(self, anchor: Anchor, kept: Kept, folder: Path, *, begun: bool) -> None:
         self._anchor, self._kept, self._content, self._begun = anchor, kept, folder / CONTENT, begun
         self._rows = {row.path: row for row in kept.rows}
+        self._mounted = mounted_below(anchor.root)
         self.moved: dict[str, str] = {}
         self.now: dict[str, State | None] = {}
         self.done: set[str] = set()
@@ -60,6 +62,9 @@ class Check:
 
     def _way_there(self, path: str) -> str | None:
         """Why the folder that ``path`` is in is not the one that it was."""
+        for point in self._mounted:
+            if path == point or path.startswith(point + "/"):
+                return f"{point} is a mount, which the preview did not show"
         above = path.rpartition("/")[0]
         while above and above in self._rows and self._rows[above].before is None:
             if not self._begun:  # it is going to be made, and is looked at for itself

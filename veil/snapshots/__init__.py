@@ -54,12 +54,13 @@ class Checkpoints:
 
         Raises:
             BadInput: ``directory`` is no folder, or the label cannot be one.
-            Refused: something in it cannot be read (``unreadable``) or does not hold still (``changing``); another
-                process is at work for too long (``busy``). Then there is no checkpoint.
+            Refused: something in it cannot be read (``unreadable``) or does not hold still (``changing``); it is veil's
+                own (``own_state``); another process is at work for too long (``busy``). Then there is no checkpoint.
             StoreFailed: the store cannot be written.
         """
         stored = label_given(label)
         origin = _folder(directory)
+        self._not_own(origin)
         project = self._project(origin)
         with project.writing() as at, _anchored(origin) as anchor:
             restoring.clear_up(at, anchor)
@@ -83,13 +84,15 @@ class Checkpoints:
 
         Raises:
             NotFound: there is no such checkpoint.
-            Refused: it is one of another folder (``other_origin``); it cannot be read as it was (``damaged``, nothing
-                is touched then); not everything could be brought back (``not_restored``; ``facts["paths"]`` says what
-                and why, ``facts["before"]`` holds the state before).
+            Refused: the folder is veil's own (``own_state``); the checkpoint is one of another folder
+                (``other_origin``); it cannot be read as it was (``damaged``, nothing is touched then); not everything
+                could be brought back (``not_restored``; ``facts["paths"]`` says what and why, ``facts["before"]`` holds
+                the state before).
         """
         if label is not None:
             check_label(label)
         origin = resolved(directory)
+        self._not_own(origin)
         project = self._project(origin)
         found = find(self._base, project, label, wait=self._wait, force_origin=force_origin)
         _make_root(origin)
@@ -164,6 +167,15 @@ class Checkpoints:
 
     def _project(self, origin: str) -> Project:
         return Project(self._base, origin, self._wait)
+
+    def _not_own(self, origin: str) -> None:
+        state = os.path.realpath(self._state)
+        if origin == state or origin.startswith(state + "/"):
+            raise Refused(
+                f"{origin} is veil's own state, in which checkpoints are kept; none can be of it",
+                code="own_state",
+                path=origin,
+            )
 
     def _own(self) -> frozenset[tuple[int, int]]:
         """What no checkpoint holds and no restore touches, by identity: a path may lead there in several ways."""

@@ -137,7 +137,9 @@ class Applying:
 
 
 def _is(entry: Entry, status: os.stat_result) -> bool:
-    if entry.letter == "d" or entry.letter == "m":
+    if entry.letter == "m":
+        return True
+    if entry.letter == "d":
         return stat.S_ISDIR(status.st_mode)
     if letter_of(status.st_mode) != entry.letter:
         return False

@@ -10,6 +10,9 @@ from veil.snapshots.base import BEFORE_RESTORE
 from veil.snapshots.index import Row
 from veil.snapshots.projects import Project, all_projects
 
+#: Characters of a label that an error message shows.
+MAX_SHOWN = 60
+
 
 @dataclass(frozen=True)
 class Found:
@@ -44,8 +47,9 @@ def find(base: Path, project: Project, label: str | None, *, wait: float, force_
                 origins=origins,
                 directory=project.origin,
             )
-    what = f"checkpoint {label!r} of {project.origin}" if label is not None else f"a checkpoint of {project.origin}"
-    known = [f"{each.checkpoint.id} {each.checkpoint.label or ''}".strip() for each in rows[:20]]
+    shown = label if label is None or len(label) <= MAX_SHOWN else f"{label[:MAX_SHOWN]}..."
+    what = f"checkpoint {shown!r} of {project.origin}" if label is not None else f"a checkpoint of {project.origin}"
+    known = [f"{each.checkpoint.id} {(each.checkpoint.label or '')[:MAX_SHOWN]}".strip() for each in rows[:20]]
     raise NotFound(what, known)
 
 

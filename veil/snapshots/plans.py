@@ -68,11 +68,11 @@ def _sort(
 ) -> None:
     path, old, new = each
     if "m" in each.letters:
-        made.left[path] = "another file system is or was mounted there, so it stays as it is"
+        made.left[path] = "something is or was mounted there, so it stays as it is"
         made.kept.add(path)
         return
     if path in picture.occupied and (new is None or new.letter != "d"):
-        made.left[path] = "it holds another file system or veil's own state, so it stays"
+        made.left[path] = "something mounted or veil's own state is in it, so it stays"
         return
     stays = old is not None and new is not None and old.letter == new.letter
     if old is not None and not stays and not (old.letter != "d" and new is not None and new.letter in "flp"):

@@ -47,6 +47,8 @@ class Reading:
     def entry(self, folder: str, row: Row) -> tuple[Row, Held]:
         """The row as it was when its content was read, and what is known of it. Raises ``Moved``, ``Refused``."""
         name, mode = row[0], row[1]
+        if stat.S_ISDIR(mode):  # something is mounted there: a folder or a file
+            return row, ("", 0, 0, (), True)
         path = f"{folder}/{name}" if folder else name
         at = self.folder(folder)
         try:
@@ -61,8 +63,6 @@ class Reading:
             raise unreadable(path, error) from error
         if stat.S_IFMT(found.st_mode) != stat.S_IFMT(mode):
             raise Moved(path)
-        if stat.S_ISDIR(mode):  # a mount point
-            return row, ("", 0, 0, (), True)
         return row_of(name, found), (content, found.st_uid, found.st_gid, (), trusts(found.st_ctime_ns, looked))
 
     def _file(self, path: str, name: str, at: int) -> tuple[Row, Held]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from veil.host.anchored import Anchor, Row
 from veil.host.metadata import attributes_of
+from veil.host.mounts import mounted_below
 from veil.model.errors import Refused
 from veil.snapshots.known import Cache, Held, Known, Own, Sums, trusts
 from veil.snapshots.listings import Entry, Letter, Manifest, encode_listing, join
@@ -31,7 +32,7 @@ _WHY: dict[Letter, str] = {
     "p": "a fifo: its name and mode only",
     "s": "a socket: its name only",
     "b": "a device: its name only",
-    "m": "another file system, which is not looked into",
+    "m": "something is mounted there, which is not looked into",
 }
 
 
@@ -41,7 +42,7 @@ class Picture:
 
     Attributes:
         manifest: of all of it. folders: what is known of each, by path.
-        occupied: folders that hold, somewhere below, what is never touched (veil's own state, another file system).
+        occupied: folders that hold, somewhere below, what is never touched (veil's own state, a mount).
         changed: whether anything is not as the cache had it. own: (device, inode) of folders that are veil's own.
     """
 
@@ -83,6 +84,10 @@ class Walk:
         # contents that went since the cache was written must not be taken for present
         self._has: Callable[[bytes], bool] | None = sink.has
         self._reading = Reading(anchor, sink)
+        self._mounted: dict[str, set[str]] = {}
+        for path in mounted_below(anchor.root):
+            above, _, name = path.rpartition("/")
+            self._mounted.setdefault(above, set()).add(name)
         self._found: dict[str, Known] = {}
         self._clean: set[str] = set()
         self._occupied: set[str] = set()
@@ -189,6 +194,7 @@ class Walk:
         rows: list[Row] = []
         folders: list[str] = []
         is_dir, device = stat.S_ISDIR, self._anchor.device
+        mounted = self._mounted.get(path, ())
         with os.scandir(handle) as entries:
             for entry in entries:
                 try:
@@ -197,12 +203,12 @@ class Walk:
                     continue  # the folder's time stamp moves with it, and that is noticed
                 mode = s.st_mode
                 name = entry.name
-                if not is_dir(mode):
+                if not is_dir(mode) and name not in mounted:
                     rows.append((name, mode, s.st_nlink, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
                 elif (s.st_dev, s.st_ino) in self._own or (not path and name == self._staging):
                     self._occupy(path)
-                elif s.st_dev != device:
-                    rows.append((name, mode, 0, 0, 0, 0, 0))
+                elif s.st_dev != device or name in mounted:
+                    rows.append((name, stat.S_IFDIR | stat.S_IMODE(mode), 0, 0, 0, 0, 0))
                     self._occupy(path)
                 else:
                     folders.append(name)
