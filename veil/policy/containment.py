@@ -81,18 +81,13 @@ def candidates(word: str) -> Iterator[Candidate]:
             # the address stands behind an option or a name: as a path it would begin with a folder of that name
             yield Candidate(text, unless=text.split("/")[0])
         else:
-            inner = start > _BUNDLE and word[start] in "/." and _glued(word, start)
+            inner = start > _BUNDLE and word[start] in "/." and word[start - 1].isalnum()
             yield Candidate(text, only_if_there=inner, or_folder=inner and word[start] == "/")
     for match in _BLANK.finditer(word):
         text = re.split(r"[\s\"'`)};|&<>]", word[match.end() :], maxsplit=1)[0]
         if text not in seen and len(text) > 1:
             seen.add(text)
             yield Candidate(text, only_if_there=True)
-
-
-def _glued(word: str, start: int) -> bool:
-    """Whether only letters and parts of a name stand between the dash and here: no separator, nothing that ends one."""
-    return is_option(word) and word[1] != "-" and not _SEPARATORS.search(word, 0, start)
 
 
 def _within(start: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -110,9 +105,10 @@ def _pieces(word: str) -> Iterator[tuple[int, int]]:
     starts = [mark + 1 for mark in marks]
     ends = [*marks, len(word)]
     if is_option(word) and word[1] != "-":
-        starts += range(2, min(len(word), _GLUED))
-        # further on, a name that begins with a slash or two dots is still one
-        starts += [_GLUED + match.start() for match in re.finditer(r"/|\.\.|~", word[_GLUED:])]
+        # behind each letter that may be an option, and where the letters end
+        letters = re.match(r"-[A-Za-z0-9]*", word)
+        end = len(word) if letters is None else letters.end()
+        starts += [*range(2, min(end, _GLUED)), *([end] if 2 <= end < len(word) else [])]
     for start in (0, *starts):
         at = bisect_right(ends, start)
         behind = ends[at:] if len(ends) <= _MANY else {*ends[at : at + 1], *ends[-1:]}
