@@ -64,3 +64,37 @@ def test_runs_beside_each_other_in_a_process_that_adopts(marker: Marker, own_sta
         "nobody",
     ], done.stderr
     marker.until(0)
+
+
+_TOGETHER = """
+import os, sys, threading
+import veil
+from veil import wiring
+wiring.own_process()
+wrong, over = [], threading.Event()
+def ends():
+    while not over.is_set():
+        if not veil.run("sleep 60", timeout=0.01, effects=False).timed_out:
+            wrong.append("not timed out")
+ending = threading.Thread(target=ends)
+ending.start()
+try:
+    for turn in range(60):
+        handle = veil.start("read line; exit 9")
+        if handle.wait(60).exit != 9:
+            wrong.append(handle.wait())
+        if veil.run("exit 8", effects=False).exit != 8:
+            wrong.append("exit 8")
+finally:
+    over.set()
+    ending.join()
+print(wrong)
+"""
+
+
+def test_a_run_that_is_ended_takes_none_that_is_just_beginning(own_state: object) -> None:
+    """One is looked at while another one is being started, and is not yet in the book."""
+    done = subprocess.run(
+        [sys.executable, "-c", _TOGETHER], capture_output=True, text=True, timeout=240, stdin=subprocess.DEVNULL
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr

@@ -35,8 +35,13 @@ def let_go(pid: int) -> None:
 
 
 def is_one(process: processes.Process) -> bool:
-    """Whether a child of this process is an orphan. Commands and their offspring have sessions of their own, so what is
-    in this process's session is a helper of some other part of it."""
+    """Whether a child of this process, as it was seen just now, is an orphan. Commands and their offspring have
+    sessions of their own, so what is in this process's session is a helper of some other part of it."""
+    with _starting:  # whoever was seen while it was being started is in the book by now
+        return _is_one(process)
+
+
+def _is_one(process: processes.Process) -> bool:
     return process.pid not in _own and process.session != os.getsid(0)
 
 
@@ -86,6 +91,6 @@ def collect() -> None:
     """Let go of every orphan that has ended."""
     with _starting:
         for process in processes.everyone().values():
-            if process.parent == os.getpid() and process.zombie and is_one(process):
+            if process.parent == os.getpid() and process.zombie and _is_one(process):
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, os.WNOHANG)
