@@ -109,12 +109,18 @@ __all__ = [
 ]
 
 
+#: Modules that are doors of their own, imported by the first use of their name.
+_DOORS = frozenset({"governed", "taping", "tools"})
+
+
 def __getattr__(name: str) -> object:
     where = _WHERE.get(name)
-    if where is None:
+    if where is None and name not in _DOORS:
         raise AttributeError(f"module 'veil' has no attribute {name!r}")
     import importlib
 
+    if where is None:
+        return importlib.import_module(f"veil.{name}")
     value = getattr(importlib.import_module(where), name)
     globals()[name] = value
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -394,3 +395,13 @@ def test_a_supervised_command_leaves_nobody(ws: Path, py: list[str]) -> None:
     pid = int(at.run([*py, program]).stdout)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_it_is_imported_by_its_first_use() -> None:
+    code = (
+        "import sys, veil; before = 'veil.governed' in sys.modules; boundary = veil.governed.Boundary;"
+        "print(before, boundary.__name__, hasattr(veil, 'nothing'))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([PYTHON, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False Boundary False\n", done.stderr
