@@ -700,3 +700,39 @@ def test_a_long_label_does_not_fill_the_message(kept: Checkpoints, ws: Path) -> 
         kept.restore(ws, "y" * 1000)
     assert len(str(caught.value)) < 3_000
     assert "019xxx" in str(caught.value)
+
+
+def test_a_state_folder_that_is_closed_to_us_is_refused_by_name(ws: Path, tmp_path: Path) -> None:
+    state = tmp_path / "closed"
+    (state / "checkpoints").mkdir(parents=True)
+    state.chmod(0)
+    code = """
+os.environ["VEIL_STATE_DIR"] = sys.argv[1]
+import veil
+for call in (veil.checkpoints, veil.checkpoint, veil.diff, veil.restore, lambda dir: veil.drop("a", dir)):
+    try:
+        call(dir=sys.argv[2])
+    except VeilError as error:
+        print(error.code, sys.argv[1] in str(error))
+"""
+    try:
+        assert powerless(code, state, ws) == "not_ours True\n" * 5
+    finally:
+        state.chmod(0o700)
+
+
+def test_what_is_damaged_can_be_dropped(kept: Checkpoints, ws: Path, tmp_path: Path) -> None:
+    (ws / "f").write_text("x")
+    kept.take(ws, "bad")
+    kept.take(ws, "bad too")
+    for pack in tmp_path.glob("state/checkpoints/*/packs/*"):
+        pack.write_bytes(bytes(byte ^ 1 for byte in pack.read_bytes()))
+    with pytest.raises(Refused, match="damaged|cannot be read"):
+        kept.restore(ws, "bad")
+    assert kept.drop(ws, "bad") == 1
+    assert [each.label for each in kept.list(ws)] == ["bad too"]
+    assert kept.drop(ws, "bad too") == 1
+    kept.take(ws, "good")
+    shutil.rmtree(ws)
+    kept.restore(ws, "good")
+    assert (ws / "f").read_text() == "x"

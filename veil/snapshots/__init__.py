@@ -139,7 +139,12 @@ class Checkpoints:
         with project.writing() as at:
             ids = [row.checkpoint.id for row in at.index.rows() if row.checkpoint.label == label]
             at.index.forget(ids or [first.row.checkpoint.id])
-            clearing.sweep(at)
+            try:
+                clearing.sweep(at)
+            except Refused as refusal:
+                # another one is damaged, so what may go cannot be told: this one is gone, its contents stay
+                if refusal.code != "damaged":
+                    raise
         return len(ids) or 1
 
     def gc(self, max_bytes: int) -> dict[str, int]:

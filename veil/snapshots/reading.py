@@ -120,7 +120,7 @@ class Reading:
 
 def unreadable(path: str, error: OSError) -> Refused:
     return Refused(
-        f"{path} cannot be read ({error.strerror}), so no checkpoint is made: it would not be whole",
+        f"{path} cannot be read ({error.strerror}), so the tree is passed over: what is told of it would not be whole",
         code="unreadable",
         path=path,
     )

@@ -105,6 +105,8 @@ def trespass(directory: Path) -> str | None:
             found = os.lstat(step)
         except (FileNotFoundError, NotADirectoryError):  # nobody put anything there; whoever makes it will be told
             return None
+        except OSError as error:  # the step before it is closed to us
+            return f"{step} cannot be looked at: {error.strerror}"
         if open_to_all and found.st_uid not in (mine, 0):
             return f"{step} belongs to another user"
         if step == directory and not stat.S_ISLNK(found.st_mode) and found.st_uid != mine and mine != 0:
