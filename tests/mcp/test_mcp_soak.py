@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -50,12 +51,18 @@ def deck(client: Client, marker: Marker) -> list[Callable[[], int]]:
     ]
 
 
+def held(process: psutil.Process) -> Iterator[str]:
+    """What its descriptors are; one that is closed meanwhile is none."""
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(link)
+
+
 def settle(process: psutil.Process, descriptors: int) -> None:
     """A cancelled run may still be ending."""
     deadline = time.monotonic() + 30
     while process.num_fds() > descriptors:
-        open_now = [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir() if link.is_symlink()]
-        assert time.monotonic() < deadline, open_now
+        assert time.monotonic() < deadline, list(held(process))
         time.sleep(0.02)
 
 
