@@ -8,12 +8,13 @@ nothing of ``-delete``, and ``prefix = ["python3"]`` nothing of the code behind 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from veil.policy.interpreters import code_of, interpreter_of
 from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
-from veil.policy.names import listed, names_of, words_in
+from veil.policy.names import names_of, words_in
 from veil.policy.options import is_option
 
 #: Tells what an argv may do: one of the pre-check's categories, and why.
@@ -24,36 +25,6 @@ _RANK = {name: n for n, name in enumerate(("read-only", "mutating", "unknown", "
 _KINDS = {"network": "network", "destructive": "destructive", "complex": "opaque"}
 
 
-class Interpreter(NamedTuple):
-    """Letters and names of options whose value is code; those whose value is not; whether a first operand is code."""
-
-    code: str
-    code_names: tuple[str, ...] = ()
-    valued: str = ""
-    valued_names: tuple[str, ...] = ()
-
-
-_SHELL = Interpreter("c", ("--command", "--init-command"), "oO", ("--rcfile", "--init-file"))
-_PYTHON = Interpreter("cm", (), "WXQ", ("--check-hash-based-pycs",))
-_NODE = Interpreter("epr", ("--eval", "--print", "--require", "--import", "--loader", "--experimental-loader"))
-_PERL = Interpreter("eEM", (), "IxCi")
-_ANY = Interpreter("ceEfr", ("--eval", "--execute", "--command", "--expression", "--file", "--script"))
-INTERPRETERS: Mapping[str, Interpreter] = {
-    **dict.fromkeys(listed("sh bash zsh dash ksh ash mksh fish csh tcsh yash rbash pwsh nu elvish xonsh"), _SHELL),
-    **dict.fromkeys(listed("python pypy ipython jython micropython"), _PYTHON),
-    **dict.fromkeys(listed("node nodejs ts-node tsx"), _NODE),
-    **dict.fromkeys(listed("perl raku"), _PERL),
-    **dict.fromkeys(listed("ruby jruby"), Interpreter("e", ("--eval",), "rIECF")),
-    "php": Interpreter("rBREfF", ("--run", "--file"), "dcz"),
-    **dict.fromkeys(
-        listed(
-            "dc m4 gnuplot octave cmake lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin "
-            "guile racket sbcl clisp ghci runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex "
-            "view emacs ed psql mysql sqlite3"
-        ),
-        _ANY,
-    ),
-}
 _ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
 
 
@@ -91,7 +62,7 @@ def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Con
         found.append(Concern("opaque", seen.unclear - seen.at, seen.why))
     if seen.launcher:
         return tuple(found)
-    interpreter = _interpreter(seen)
+    interpreter = interpreter_of(names)
     if interpreter is not None:
         code = code_of(seen.argv, interpreter)
         if code is not None:
@@ -136,67 +107,25 @@ def _remade(argv: Sequence[str]) -> list[int]:
     ]
 
 
-def _interpreter(seen: Seen) -> Interpreter | None:
-    return next((INTERPRETERS[name] for name in seen.program.names if name in INTERPRETERS), None)
-
-
-class Code(NamedTuple):
-    """The last word that decides which code runs. ``text``: it is (or holds) the code, and no name of a script.
-    ``rest``: the words behind it are handed to that code."""
-
-    at: int
-    text: bool
-    rest: bool = False
-
-
-def code_of(argv: Sequence[str], interpreter: Interpreter) -> Code | None:
-    """Which word of an interpreter's argv decides what it runs; ``None`` when it runs nothing."""
-    if len(argv) == 2 and argv[1] in ("--version", "-V", "--help", "-h"):
-        return None
-    at = 1
-    while at < len(argv):
-        word = argv[at]
-        if word == "--":
-            return Code(at + 1, False)
-        if not is_option(word) and word[:1] != "+":
-            return Code(at, False)
-        code, took = _option(word, interpreter)
-        if code:
-            return Code(at + took - 1, True, not word.startswith("-m"))
-        at += took
-    # it reads its input, which is empty here, or shows a prompt to nobody
-    return Code(0, False)
-
-
-def _option(word: str, interpreter: Interpreter) -> tuple[bool, int]:
-    """Whether an option brings code, and how many words it takes with its value."""
-    name, equals, _ = word.partition("=")
-    if word.startswith("--") or name in interpreter.code_names:
-        code = any(known.startswith(name) for known in interpreter.code_names)
-        valued = code or any(known.startswith(name) for known in interpreter.valued_names)
-        return code, 2 if valued and not equals else 1
-    for at, letter in enumerate(word[1:], 1):
-        glued = at + 1 < len(word)
-        if letter in interpreter.code:
-            # shells take what stands behind the letter for more options, the others for the code itself
-            return True, 1 if glued and interpreter is not _SHELL else 2
-        if letter in interpreter.valued:
-            return False, 1 if glued else 2
-    return False, 1
-
-
 def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
     """Words that may be a program with its arguments, out of the texts that a program is given to run.
 
     Args:
         found: the concerns about it.
     """
-    interpreter = _interpreter(seen)
-    code = None if interpreter is None or seen.launcher else code_of(seen.argv, interpreter)
-    if code is not None and code.text and code.at < len(seen.argv):
-        yield words_in(seen.argv[code.at])
-        if code.rest:
-            yield seen.argv[code.at + 1 :]
+    interpreter = None if seen.launcher else interpreter_of(seen.program.names)
+    code = None if interpreter is None else code_of(seen.argv, interpreter)
+    texts = () if code is None else code.texts
+    if texts and interpreter is not None and interpreter.shell:
+        # its options are many and differ: whichever word is the script, it is looked at
+        texts = tuple(range(1, len(seen.argv)))
+    for at in texts:
+        word = seen.argv[at]
+        yield words_in(word)
+        if is_option(word):
+            yield words_in(word[2:])  # glued to its letter
+    if code is not None and code.rest:
+        yield seen.argv[code.rest :]
     for concern in found:
         if concern.kind == "opaque" and concern.text and 0 < concern.at < len(seen.argv):
             yield words_in(seen.argv[concern.at])
