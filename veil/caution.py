@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from veil.model.errors import Refused
+from veil.model.outcome import Findings
 from veil.model.record import Record
+
+if TYPE_CHECKING:
+    from veil.classify import Segment
 
 #: Programs and sub-commands of git after which files or commits of the folder can be gone.
 _DELETES = re.compile(
@@ -27,6 +33,18 @@ _ADVICE = (
     "it destroys ({}), and nothing confined it: without a checkpoint there is no way back; "
     "take one first, or look with a preview"
 )
+
+
+def _spared(findings: Findings, segments: Sequence[Segment]) -> bool:
+    """Whether all that was to be deleted lies in the folder by name, and nothing there was."""
+    if findings.changes is None or any(change.change == "deleted" for change in findings.changes):
+        return False
+    for segment in segments:
+        paths = [effect.path for effect in segment.effects if effect.what == "delete"]
+        away = any(path.startswith(("/", "~")) or ".." in path.split("/") for path in paths)
+        if segment.category == "destructive" and (not paths or away):
+            return False
+    return True
 
 
 def advice(record: Record) -> str | None:
@@ -50,6 +68,6 @@ def advice(record: Record) -> str | None:
         found = assess(record.argv if record.text is None else record.text)
     except Refused:  # no parser: no advice
         return None
-    if found.category != DESTRUCTIVE:
+    if found.category != DESTRUCTIVE or _spared(record.observation.findings, found.segments):
         return None
     return _ADVICE.format(found.warning if len(found.warning) <= 200 else f"{found.warning[:197]}...")
