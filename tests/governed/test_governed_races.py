@@ -248,6 +248,6 @@ def test_hashes_are_kept_while_a_file_stays_and_no_longer(ws: Path) -> None:
 
 def test_confirmed_by_the_process_itself(ws: Path) -> None:
     at = Boundary(ws, Policy("allowlist", allow("sleep")), audit=Audit(), contain=False, effects=False)
-    result = at.run(["sleep", "0.5"])
+    result = at.run(["sleep", "3"])
     if Path("/proc/self/exe").exists():
         assert at.completion(result.id)["confirmed"] is True

@@ -52,8 +52,8 @@ INTERPRETERS: Mapping[str, Interpreter] = {
     **dict.fromkeys(
         listed(
             "dc m4 gnuplot octave lua luajit tclsh wish expect r rscript julia osascript groovy scala kotlin guile "
-            "racket sbcl clisp ghci runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view emacs ed "
-            "psql mysql sqlite3 pwsh nu elvish xonsh"
+            "racket sbcl clisp ghci runghc runhaskell ocaml erl elixir iex swift jshell deno bun nvim vim vi ex view "
+            "emacs ed psql mysql sqlite3 pwsh nu elvish xonsh"
         ),
         Interpreter(unknown=True),
     ),
