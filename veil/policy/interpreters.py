@@ -46,8 +46,9 @@ INTERPRETERS: Mapping[str, Interpreter] = {
     **dict.fromkeys(listed("sh bash zsh dash ksh ash mksh fish csh tcsh yash rbash"), _SHELL),
     **dict.fromkeys(listed("python pypy ipython jython micropython"), _PYTHON),
     **dict.fromkeys(listed("node nodejs ts-node tsx"), _NODE),
-    **dict.fromkeys(listed("perl raku"), Interpreter("eE", "mMIx", "CiDl")),
-    **dict.fromkeys(listed("ruby jruby"), Interpreter("e", "rIC", "EFKTx", inline_names=("--eval",))),
+    # letters that only take what is glued to them (-i.bak, -l012) are not told from flags: an e behind them is code
+    **dict.fromkeys(listed("perl raku"), Interpreter("eE", "mMI")),
+    **dict.fromkeys(listed("ruby jruby"), Interpreter("e", "rIC", "E", inline_names=("--eval",))),
     "php": Interpreter("rBREF", "dczf", inline_names=("--run",), loads_names=("--file", "--define", "--php-ini")),
     **dict.fromkeys(
         listed(
