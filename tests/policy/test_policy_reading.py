@@ -146,6 +146,12 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int, about: str) 
     assert about in str(error.value)
 
 
+def test_rules_without_an_id_are_told_apart() -> None:
+    text = "[[rule]]\neffect='deny'\nprefix=['rm', 'a b']\n[[rule]]\neffect='deny'\nprefix=['rm', 'a', 'b']\n"
+    text += "[[rule]]\neffect='deny'\nprefix=['rm', 'a', 'b']\ncwd='x'\n[[rule]]\neffect='ask'\ncwd='y'\n"
+    assert [rule.id for rule in read(text).rules] == ["deny:rm 'a b'", "deny:rm a b", "deny:rm a b (line 7)", "rule-11"]
+
+
 def test_lines_are_not_misled_by_what_stands_in_texts() -> None:
     text = 'a = """\n[[rule]]\neffect = 1\n"""\nb = [\n  "[[rule]]",\n  # ]\n]\n'
     text += '[[rule]]\neffect = "allow"\n[[rule]]\n"x y" = 2\n'

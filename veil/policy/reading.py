@@ -6,9 +6,10 @@ Everything is checked before anything is judged, and an error names the line.
 from __future__ import annotations
 
 import hashlib
+import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from veil.model.errors import BadInput, nearest
@@ -138,6 +139,8 @@ class _Reader:
         rules: dict[str, Rule] = {}
         for row, at in self._tables("rule"):
             rule = _rule(row, at)
+            if rule.id in rules and "id" not in row:
+                rule = replace(rule, id=f"{rule.id} (line {at.line})")
             if rule.id in rules:
                 raise at.down("id").wrong(rule.id, "an id that no other rule has")
             rules[rule.id] = rule
@@ -180,7 +183,7 @@ def _rule(row: Mapping[str, Any], at: _At) -> Rule:
         raise at.down("network").wrong(network, "true or false")
     begins = next(iter(words.values()), ())
     return Rule(
-        id=_text(row.get("id", f"{effect}:{' '.join(begins)}" if begins else f"rule-{at.line}"), at.down("id")),
+        id=_text(row.get("id", f"{effect}:{shlex.join(begins)}" if begins else f"rule-{at.line}"), at.down("id")),
         effect=effect,  # type: ignore[arg-type]  # it is one of the three
         exact=words.get("exact"),
         prefix=words.get("prefix"),
