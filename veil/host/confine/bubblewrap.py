@@ -78,7 +78,7 @@ class Bubblewrap:
         return allowances.unavailable(bounds.allowance)
 
     def gaps(self, bounds: Bounds) -> tuple[str, ...]:
-        found = list(allowances.gaps(bounds.allowance))
+        found = [sight.PIPES, *allowances.gaps(bounds.allowance)]
         if bounds.sockets and not bounds.network:
             found.append("unix_sockets: a socket made outside /run and /tmp after the start can be reached as well")
         return tuple(found)

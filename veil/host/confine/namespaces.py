@@ -71,7 +71,7 @@ class OwnNamespaces:
 
     def gaps(self, bounds: Bounds) -> tuple[str, ...]:
         """What stays open with these bounds."""
-        found = list(allowances.gaps(bounds.allowance))
+        found = [sight.PIPES, *allowances.gaps(bounds.allowance)]
         if bounds.sockets and not bounds.network:
             found.append("unix_sockets: a socket made outside /run and /tmp after the start can be reached as well")
         return tuple(found)

@@ -10,6 +10,8 @@ from veil.host.confine.bounds import system, within
 
 #: What the command calls its temporary folder, whatever that is on the host.
 TMP = "/tmp"
+#: What a read-only mount leaves open: it speaks of files, and a named pipe is none.
+PIPES = "named pipes outside /run and /tmp can be written to as far as their permissions allow"
 #: Of what is hidden with /run, these links are where a whole system's programs are found (NixOS).
 LINKS = ("/run/current-system", "/run/booted-system", "/run/opengl-driver")
 #: Read by the C library to find the resolver's configuration; often a link to below /run.
