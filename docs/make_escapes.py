@@ -1,7 +1,7 @@
 """Writes the table of escapes into docs/sandbox.md, from what the battery expects: ``python docs/make_escapes.py``.
 
-The expectations stand beside the attempts in ``tests/escapes``, and ``tests/escapes/test_escapes.py`` holds every one of
-them, and this table, against what happens.
+The expectations stand beside the attempts in ``tests/escapes``, and ``tests/escapes/test_escapes.py`` holds every one
+of them, and this table, against what happens.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def table() -> str:
     """All of it, family by family."""
     attempts = everything()
     lines = [
-        f"{len(attempts)} attempts to get out of `sandbox={{'network': False, 'protect_secrets': True}}`, each as root and as",
-        "a user, and each judged by looking at the machine from outside wherever that can be seen. Without a sandbox they",
-        f"get through, as far as the machine itself does not hold them: {_counts(attempts)}.",
+        f"{len(attempts)} attempts to get out of `sandbox={{'network': False, 'protect_secrets': True}}`, each as root",
+        "and as a user, and each judged by looking at the machine from outside wherever it can be seen there. Without",
+        f"a sandbox they get through, as far as the machine itself does not hold them; {_counts(attempts)}.",
         "What gets through is told in `gaps` of the result, but for what the options themselves grant.",
         "",
     ]

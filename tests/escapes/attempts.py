@@ -1,7 +1,7 @@
 """What an attempt to get out of the sandbox is, and where each is expected to get.
 
 Attempts are functions of the modules ``escape_*`` (run by a Python that has nothing but its standard library) or lines
-of shell. What is expected of each in each backend is said beside it, and the table in docs/sandbox.md is made from that.
+of shell. What is expected of each in each backend is said beside it; the table in docs/sandbox.md is made from that.
 This module is imported inside the sandbox, thousands of times: it imports nothing.
 """
 

@@ -6,6 +6,7 @@ arguments are such that the kernel refuses them after it has looked at the right
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
@@ -13,7 +14,7 @@ import struct
 import subprocess
 
 from attempts import LANDLOCK, Family, Through
-from calls import NEWNET, NEWNS, WORK, Cannot, called, ctypes, known, libc, nested, syscall, through
+from calls import NEWNET, NEWNS, WORK, Cannot, called, known, libc, nested, syscall, through
 
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell

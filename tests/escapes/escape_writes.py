@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import struct
 
 from attempts import BACKENDS, LANDLOCK, MOUNTS, Family, Through
-from calls import BASE, HOME, OUTSIDE, STATE, TARGET, WORK, called, ctypes, known, libc, ring_operation, syscall, write
+from calls import BASE, HOME, OUTSIDE, STATE, TARGET, WORK, called, known, libc, ring_operation, syscall, write
 
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
@@ -67,7 +68,7 @@ shell(
 )
 shell(
     "links in the temporary folder, for veil to clear",
-    'ln -s "$ESCAPE_OUTSIDE" "$TMPDIR/link"; mkdir "$TMPDIR/d"; ln -s "$ESCAPE_OUTSIDE/sub" "$TMPDIR/d/l"; chmod 0 "$TMPDIR/d"',
+    'cd "$TMPDIR"; ln -s "$ESCAPE_OUTSIDE" link; mkdir d; ln -s "$ESCAPE_OUTSIDE/sub" d/l; chmod 0 d',
     harmless=False,
 )
 

@@ -77,6 +77,8 @@ class Scene:
         signal.signal(signal.SIGUSR2, self._signalled)
         self._servers: dict[str, socket.socket] = {}
         self._given = 0
+        self._seen: dict[str, tuple[object, ...]] | None = None
+        self._pipe = -1
 
     def _signalled(self, *_: object) -> None:
         self._signals += 1
@@ -220,7 +222,7 @@ class Scene:
                 visitor, _ = giving.accept()
             except OSError:  # shut down
                 return
-            with visitor, open(self.outside / "target", "rb+") as file:
+            with visitor, (self.outside / "target").open("rb+") as file:
                 self._given += 1
                 socket.send_fds(visitor, [b"x"], [file.fileno()])
 
@@ -313,7 +315,7 @@ class Scene:
         """All that lies outside of cwd, each with what can be told of it but its times of access and change."""
         if not self.base.exists():
             return {}
-        found = {str(self.base): tuple(sorted(os.listdir(self.base)))}
+        found: dict[str, tuple[object, ...]] = {str(self.base): tuple(sorted(os.listdir(self.base)))}
         found[str(self.work)] = (self.work.stat().st_ino,) if self.work.exists() else ()
         for top in (self.outside, self.home, self.dots, self._temp, self.base / "open", Path(self.facts["RECORD"])):
             for path in _below(top):
@@ -327,11 +329,10 @@ class Scene:
         pid = self._victim.pid
         if self._victim.poll() is not None:
             return ("ended",)
-        with open(f"/proc/{pid}/stat") as file:
-            stopped = file.read().rpartition(") ")[2][0] in "Tt"
-        with open(f"/proc/{pid}/oom_score_adj") as file:
-            score = file.read()
-        with open(f"/proc/{pid}/mem", "rb", buffering=0) as file:
+        place = Path(f"/proc/{pid}")
+        stopped = (place / "stat").read_text().rpartition(") ")[2][0] in "Tt"
+        score = (place / "oom_score_adj").read_text()
+        with (place / "mem").open("rb", buffering=0) as file:
             file.seek(self._address)
             memory = file.read(64)
         return (
@@ -348,9 +349,9 @@ class Scene:
     def differences(self) -> list[str]:
         """What is not as it was when the attempt began."""
         found = []
-        now = self._signature()
-        for path in sorted(now.keys() | self._seen.keys()):
-            if now.get(path) != self._seen.get(path):
+        now, before = self._signature(), self._seen or {}
+        for path in sorted(now.keys() | before.keys()):
+            if now.get(path) != before.get(path):
                 found.append(f"changed: {path}")
         if (victim := self._look_at_victim()) != self._victim_seen:
             found.append(f"the process outside: {victim} instead of {self._victim_seen}")
@@ -406,7 +407,7 @@ class Scene:
         shutil.rmtree(self.base / "sibling", ignore_errors=True)
         for path in (self.state / "planted", *(Path(f) / self.mark for f in ("/tmp", "/var/tmp", "/dev/shm"))):
             path.unlink(missing_ok=True)
-        changed = not hasattr(self, "_seen") or self._signature() != self._seen
+        changed = self._seen is None or self._signature() != self._seen
         if changed:
             self._files()
             (self._temp / "kept").write_text("kept\n")
@@ -414,7 +415,7 @@ class Scene:
             record = Path(self.facts["RECORD"])
             record.parent.mkdir(parents=True, exist_ok=True)
             record.write_bytes(self._kept)
-            if hasattr(self, "_pipe"):
+            if self._pipe >= 0:
                 os.close(self._pipe)
             self._pipe = os.open(self.outside / "pipe", os.O_RDWR | os.O_NONBLOCK)
         if self._look_at_victim() != self._victim_seen or changed:
@@ -450,8 +451,7 @@ def _below(top: Path) -> Iterator[Path]:
     if os.path.lexists(top):
         yield top
     if top.is_dir() and not top.is_symlink():
-        for path in sorted(top.rglob("*")):
-            yield path
+        yield from sorted(top.rglob("*"))
 
 
 def _look(path: Path) -> tuple[object, ...]:
@@ -474,7 +474,7 @@ def _attributes(path: Path) -> list[str]:
 
 def _flags(path: Path) -> bytes:
     """Flags of the file system; none where it has none."""
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         try:
             return fcntl.ioctl(file.fileno(), 0x80086601, bytes(8))
         except OSError as error:

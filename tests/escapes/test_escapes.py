@@ -112,7 +112,7 @@ def _tried(backend: str, user: int, only: tuple[str, ...] = ()) -> dict[str, Ans
 
 
 class _Cells:
-    """What came of every cell; each is tried once, whatever the number of workers. One that would wait tries another."""
+    """What came of every cell; each is tried once, however many workers. One that would wait tries another."""
 
     def __init__(self, shared: Path) -> None:
         self._shared = shared
@@ -136,7 +136,7 @@ class _Cells:
         backend, user = cell
         if user == "root" and os.geteuid() != 0:
             return True
-        with open(self._path(cell).with_suffix(".lock"), "w") as lock:
+        with self._path(cell).with_suffix(".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -164,7 +164,7 @@ def _params() -> Iterator[Any]:
             )
 
 
-@pytest.mark.parametrize(("attempt", "backend", "user"), _params())
+@pytest.mark.parametrize(("attempt", "backend", "user"), list(_params()))
 def test_attempt(attempt: Attempt, backend: str, user: str, cells: _Cells) -> None:
     answers = cells.of(backend, user)
     if "unavailable" in answers:

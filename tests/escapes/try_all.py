@@ -1,8 +1,9 @@
 """Tries everything in one backend as the user who runs this, and prints what came of it as JSON.
 
-``python try_all.py BASE BACKEND`` with facts in the environment (``ESCAPE_...``). ``BASE``: a folder of this user's, with
-the attempts in ``attempts`` and veil in ``code``. ``BACKEND``: a backend's name, or ``none`` for no sandbox at all: then
-everything that is harmless has to get through, or an attempt that is held elsewhere shows nothing.
+``python try_all.py BASE BACKEND [WORDS...]`` with facts in the environment (``ESCAPE_...``). ``BASE``: a folder of this
+user's, with the attempts in ``attempts`` and veil in ``code``. ``BACKEND``: a backend's name, or ``none`` for no
+sandbox at all: then everything that is harmless has to get through, or an attempt that is held elsewhere shows nothing.
+``WORDS``: only attempts with one of these in their names.
 """
 
 from __future__ import annotations
