@@ -43,11 +43,13 @@ def _counts(attempts: list[Attempt]) -> str:
 def table() -> str:
     """All of it, family by family."""
     attempts = everything()
+    option = "`sandbox={'network': False, 'protect_secrets': True}`"
     lines = [
-        f"{len(attempts)} attempts to get out of `sandbox={{'network': False, 'protect_secrets': True}}`, each as root",
-        "and as a user, and each judged by looking at the machine from outside wherever it can be seen there. Without",
-        f"a sandbox they get through, as far as the machine itself does not hold them; {_counts(attempts)}.",
-        "What gets through is told in `gaps` of the result, but for what the options themselves grant.",
+        f"{len(attempts)} attempts to get out of {option} (a few with the network on, as they say),",
+        "each as root and as a user, and each judged by looking at the machine from outside wherever it can be seen.",
+        "Without a sandbox they get through, as far as the machine itself does not hold them. With one,",
+        f"{_counts(attempts)}. What gets through is told in `gaps` of the",
+        "result, but for what the options themselves grant.",
         "",
     ]
     for module, title in FAMILIES.items():

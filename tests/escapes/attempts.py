@@ -40,10 +40,19 @@ class Through:
         why: for the page.
         gap: words of the line of ``gaps`` by which the result of such a run says so; ``None``: what was asked for is
             no protection from this, as the page says.
+        tells: names of the secrets that may come out by this (see ``scene``); no other may.
     """
 
-    def __init__(self, backends: tuple[str, ...], why: str, *, gap: str | None, users: tuple[str, ...] = USERS) -> None:
-        self.backends, self.why, self.gap, self.users = backends, why, gap, users
+    def __init__(
+        self,
+        backends: tuple[str, ...],
+        why: str,
+        *,
+        gap: str | None,
+        users: tuple[str, ...] = USERS,
+        tells: tuple[str, ...] = (),
+    ) -> None:
+        self.backends, self.why, self.gap, self.users, self.tells = backends, why, gap, users, tells
 
 
 class Attempt:

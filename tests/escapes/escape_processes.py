@@ -6,14 +6,15 @@ import ctypes
 import os
 import resource
 import signal
+import time
 
 from attempts import LANDLOCK, Family, Through
-from calls import called, known, libc, number, read, syscall, tell, through
+from calls import WORK, called, known, libc, number, read, syscall, tell, through
 
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
 
-SEEN = Through(LANDLOCK, "they are in sight", gap="processes outside can be seen")
+SEEN = Through(LANDLOCK, "they are in sight", gap="processes outside can be seen", tells=("commandline",))
 LIMITS = Through(LANDLOCK, "Landlock has no right for it", gap="their limits")
 ORDER = Through(
     LANDLOCK, "a user may; the kernel holds a root without capabilities", gap="their limits", users=("user",)
@@ -229,7 +230,8 @@ GONE = Through(LANDLOCK, "who has got away is not in a namespace that ends", gap
 shell("a program left in the background", "nohup sleep $ESCAPE_STAY >/dev/null 2>&1 &", harmless=False)
 shell(
     "a program left in a session of its own",
-    "setsid -f env -i sleep $ESCAPE_STAY </dev/null >/dev/null 2>&1",
+    "setsid -f env -i sh -c ': > ready; exec sleep '$ESCAPE_STAY </dev/null >/dev/null 2>&1; "
+    "until [ -e ready ]; do sleep 0.01; done",
     through=GONE,
     harmless=False,
 )
@@ -238,6 +240,8 @@ shell(
 @attempt("a daemon: forked twice, nothing open, no environment", through=GONE, harmless=False)
 def daemon() -> None:
     if os.fork():
+        while not os.path.exists(f"{WORK}/ready"):
+            time.sleep(0.01)
         return
     os.setsid()
     if os.fork():
@@ -247,4 +251,5 @@ def daemon() -> None:
         os.dup2(null, standard)
     os.closerange(3, 256)
     os.chdir("/")
-    os.execve("/bin/sleep", ["sleep", os.environ["ESCAPE_STAY"]], {})
+    stay = os.environ["ESCAPE_STAY"]
+    os.execve("/bin/sh", ["sh", "-c", f": > {WORK}/ready; exec sleep {stay}"], {"PATH": "/bin:/usr/bin"})

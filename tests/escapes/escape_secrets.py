@@ -15,7 +15,9 @@ FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
 
 CREDENTIALS, NETRC, KEY = f"{HOME}/.aws/credentials", f"{HOME}/.netrc", f"{HOME}/.ssh/id_rsa"
-NAMES = Through(LANDLOCK, "it cannot be opened, but looked at", gap="names, sizes and times")
+NAMES = Through(
+    LANDLOCK, "it cannot be opened, but looked at", gap="names, sizes and times", tells=("name", "attribute")
+)
 AT_FDCWD = -100
 
 shell("a key of SSH, printed", 'cat "$ESCAPE_HOME/.ssh/id_rsa"')

@@ -14,7 +14,7 @@ from calls import called, known, libc, number, syscall, tell, through
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
 
-SHARED = Through(LANDLOCK, "it is the machine's", gap="System V")
+SHARED = Through(LANDLOCK, "it is the machine's", gap="System V", tells=("shared", "message"))
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 CREATE, NOWAIT = 0o1000, 0o4000
 

@@ -201,14 +201,18 @@ def by_ring_with_network() -> None:
 
 
 @attempt(
-    "read the machine's /tmp", through=Through(LANDLOCK, "it is in sight, to be read", gap="/tmp is the machine's")
+    "read the machine's /tmp",
+    through=Through(LANDLOCK, "it is in sight, to be read", gap="/tmp is the machine's", tells=("tmp",)),
 )
 def read_tmp() -> None:
     with open(f"{known('HOST_TMP')}/secret", "rb") as file:
         print(file.read().decode())
 
 
-@attempt("read what others keep in /dev/shm", through=Through(LANDLOCK, "it is the machine's own", gap="/dev/shm"))
+@attempt(
+    "read what others keep in /dev/shm",
+    through=Through(LANDLOCK, "it is the machine's own", gap="/dev/shm", tells=("shm",)),
+)
 def read_shm() -> None:
     with open(f"{known('HOST_SHM')}", "rb") as file:
         print(file.read().decode())

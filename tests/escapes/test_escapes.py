@@ -187,6 +187,8 @@ def test_attempt(attempt: Attempt, backend: str, user: str, cells: _Cells) -> No
         pytest.xfail(f"this machine holds it without a sandbox: {answer['told'].strip()}")
     assert verdict == "through", f"better than the page says: {told}"
     assert attempt.through is not None
+    secrets = {line[len("told: ") :] for line in answer["evidence"] if line.startswith("told: ")}
+    assert secrets <= set(attempt.through.tells), f"it tells more than the page says: {told}"
     if attempt.through.gap is not None:
         assert any(attempt.through.gap in gap for gap in answer["gaps"]), f"no gap names it: {told}"
 

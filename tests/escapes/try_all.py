@@ -68,7 +68,7 @@ def tried(scene: Scene, attempt: Attempt, backend: str) -> dict[str, Any]:
     else:
         verdict = "faulty"
     gaps = result.sandbox["gaps"] if result.sandbox else []
-    return {"verdict": verdict, "evidence": evidence[:5], "gaps": gaps, "told": told.decode("utf-8", "replace")[-600:]}
+    return {"verdict": verdict, "evidence": evidence[:20], "gaps": gaps, "told": told.decode("utf-8", "replace")[-600:]}
 
 
 def _was_made(attempt: Attempt, result: veil.Result, told: bytes) -> bool:
