@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from veil.classify.base import COMPLEX, DESTRUCTIVE, MUTATING, NETWORK, READ, UNKNOWN, Verdict, worst
 from veil.classify.judging import Judge, by_table
 from veil.classify.tables import Row
-from veil.classify.variables import ASSIGNMENT, assignment
+from veil.classify.variables import ASSIGNMENT, assignment, dangerous
 from veil.classify.words import DYNAMIC, Word
 
 
@@ -185,9 +185,11 @@ def judge_dpkg(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
 
 def judge_shell_state(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
     """set, export, read, unset, let, ...: the shell's own variables and options."""
-    found = [Verdict(READ, "the shell's own state")]
+    found = [by_table(row, words)[0] if name in ("mapfile", "readarray") else Verdict(READ, "the shell's own state")]
     for word in words:
         text = word.text
+        if name in ("read", "mapfile", "readarray", "getopts") and dangerous(text):
+            found.append(Verdict(COMPLEX, f"{text} decides which code other programs run"))
         named = ASSIGNMENT.match(text)
         if name == "let":
             found.append(_evaluated(text))

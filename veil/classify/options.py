@@ -137,8 +137,8 @@ def take_apart(tool: Tool, words: Sequence[Word], stop_at_operand: bool = False)
         if not sure:
             unsure.append(word)
         at += took
-        if took and following is not None and following.splits:
-            # an unquoted value may bring more words along, and these may be options
+        if took and following is not None and (following.splits or following.text.startswith(GLOB)):
+            # an unquoted value, or a pattern for any name, may bring more words along, and these may be options
             unsure.append(following)
     operands.extend(words[at:])
     return Arguments(tuple(options), tuple(operands), tuple(unsure))

@@ -111,9 +111,12 @@ class SedScript:
         if character in "{};\n":
             return
         if character in "#:btTrRv":
-            # a label or a name up to the end of the line; GNU ends labels at a semicolon: what follows is read as well
+            # a label or a name up to the end of the line; GNU ends labels and versions at a semicolon, and a label that
+            # is set at a blank as well: what follows is read too
             line = self._line()
-            stops = [line.index(stop) for stop in ";}" if stop in line] if character in "btT:" else []
+            ends = (";} \t" if character == ":" else ";}") if character in "btTv:" else ""
+            begin = len(line) - len(line.lstrip(" \t"))
+            stops = [line.index(stop, begin) for stop in ends if stop in line[begin:]]
             if stops:
                 self.at -= len(line) - min(stops)
             return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from veil.classify.base import COMPLEX, DESTRUCTIVE, MUTATING, NETWORK, READ, UNKNOWN, Effect, Verdict, worst
 from veil.classify.judging import Judge, by_table, tool_of
 from veil.classify.options import effects_of, take_apart
 from veil.classify.tables import Row
-from veil.classify.words import DYNAMIC, Word, listed
+from veil.classify.words import DYNAMIC, GLOB, Word, listed
 
 _HARMLESS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full", "/dev/stdin")
 _ROOTS = ("/", "/*", "~", "/etc", "/usr", "/bin", "/lib", "/var", "/home", "/boot", "/root")
@@ -136,12 +137,20 @@ def judge_find(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
             found.append(Verdict(MUTATING, f"{text} writes a file", effects))
             at += 2 if text == "-fprintf" else 1
         elif text in _FIND_VALUED or text.startswith("-newer"):
-            if at < len(words) and words[at].splits:
+            if at < len(words) and (words[at].splits or _names_an_action(words[at])):
                 found.append(Verdict(COMPLEX, "an argument known only at run time may be an action"))
             at += 1
         elif text.startswith("-") and not word.literal:
             found.append(Verdict(COMPLEX, "an action known only at run time"))
     return worst(found)
+
+
+def _names_an_action(word: Word) -> bool:
+    """Whether a pattern that the shell expands fits a file that is called like an action: it comes as a word then."""
+    if GLOB not in word.text:
+        return False
+    pattern = re.compile(".*".join(map(re.escape, word.text.split(GLOB))), re.DOTALL)
+    return any(pattern.fullmatch(action) for action in ("-delete", *_FIND_RUNS, *_FIND_WRITES))
 
 
 def _folder(word: Word) -> bool:
@@ -172,7 +181,7 @@ _TAR_VALUED = (
     "--newer= --after-date= --starting-file= --label= "
     "--tape-length= --suffix= --sort= --pax-option= --warning= --totals --checkpoint "
     "--checkpoint= --quoting-style= --record-size= --add-file= "
-    "--exclude-tag= --listed-incremental= --level= --volno-file= --sparse-version= "
+    "--exclude-tag= --listed-incremental= --level= --sparse-version= "
     "--hole-detection= --no-recursion --anchored"
 )
 _TAR: Row = {
@@ -180,7 +189,8 @@ _TAR: Row = {
     "--new-volume-script= --rsh-command= "
     "--rmt-command=",
     "destructive": "--remove-files --delete --recursive-unlink",
-    "mutating": "-c --create -x --extract --get -r --append -u --update -A --catenate --concatenate --index-file=>",
+    "mutating": "-c --create -x --extract --get -r --append -u --update -A --catenate --concatenate --index-file=> "
+    "--volno-file=>",
     "read": "-t --list -d --diff --compare --test-label " + _TAR_VALUED,
     "lost": "the files that went into the archive, or entries of it",
 }

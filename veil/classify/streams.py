@@ -9,6 +9,7 @@ from veil.classify.base import COMPLEX, MUTATING, NETWORK, READ, UNKNOWN, Effect
 from veil.classify.judging import Judge, by_table, tool_of
 from veil.classify.options import take_apart
 from veil.classify.tables import Row
+from veil.classify.variables import dangerous
 from veil.classify.words import DYNAMIC, Word
 
 _AWK_TOKENS = re.compile(
@@ -143,6 +144,8 @@ def judge_printf(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Ve
         target = words[0].tail(2) if len(words[0].text) > 2 else (words[1] if len(words) > 1 else words[0])
         if not target.literal or "[" in target.text:
             return Verdict(COMPLEX, "a subscript is evaluated")
+        if dangerous(target.text):
+            return Verdict(COMPLEX, f"{target.text} decides which code other programs run")
     if words and (words[0].splits or words[0].text.startswith(DYNAMIC)):
         return Verdict(READ, "prints")
     return Verdict(READ, "prints")

@@ -107,10 +107,7 @@ _DOCKER: Row = {
         "container run": {**_NET, "judge": "container_run"},
         "exec": {"judge": "container_exec", "why": "runs in a container"},
         "container exec": {"judge": "container_exec", "why": "runs in a container"},
-        **{
-            f"compose {verb}": _TELL
-            for verb in ("ps", "logs", "config", "images", "ls", "top", "version", "port", "events")
-        },
+        **{f"compose {verb}": _TELL for verb in ("ps", "logs", "images", "ls", "top", "version", "port", "events")},
         **{
             f"compose {verb}": _CHANGE
             for verb in ("stop", "start", "restart", "kill", "pause", "unpause", "create", "cp")
@@ -118,6 +115,8 @@ _DOCKER: Row = {
         **{f"compose {verb}": _NET for verb in ("up", "pull", "push", "build", "run", "watch")},
         "compose down": {**_GONE, "why": "removes containers and networks"},
         "compose rm": _GONE,
+        "compose config": {**_TELL, "mutating": "-o=> --output=> --lock-image-digests"},
+        "manifest inspect": _NET,
         "compose exec": {"judge": "container_exec", "why": "runs in a container"},
         "compose": {"category": "unknown"},
     },

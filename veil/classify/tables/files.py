@@ -13,7 +13,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "test [": {"why": "tests", "judge": "test"},
     "true false : sleep seq echo expr factor yes printenv whoami id groups users logname "
     "tty nproc arch uname uptime "
-    "who w last lastlog finger": {"why": "tells"},
+    "who w last finger": {"why": "tells"},
+    "lastlog": {"why": "tells", "mutating": "-C --clear -S --set"},
     "cd pushd popd dirs": {"why": "changes the shell's own folder", "reversible": True},
     "tree": {"why": "lists", "mutating": "-o=> -R", "read": "-L= -P= -I= -H= -T= --filelimit= --charset= --sort="},
     "file": {
@@ -21,7 +22,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "mutating": "-C --compile",
         "read": "-m= --magic-file= -f= --files-from= -F= -e= -P=",
     },
-    "diff diff3 colordiff": {"why": "compares"},
+    "diff colordiff": {"why": "compares"},
+    "diff3": {"why": "compares", "complex": "--diff-program="},
     "sdiff": {"why": "compares", "mutating": "-o=> --output=>", "complex": "--diff-program="},
     "vimdiff meld kdiff3 opendiff": {"why": "an editor", "category": "complex"},
     "mkdir": {

@@ -35,19 +35,29 @@ _EDITS: Row = {**_RECORD, "judge": "git_message"}
 
 SUBS: dict[str, Row] = {
     **dict.fromkeys(
-        ["log", "diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "range-diff"], _DIFF
+        [
+            "log",
+            "diff",
+            "show",
+            "whatchanged",
+            "diff-tree",
+            "diff-index",
+            "diff-files",
+            "range-diff",
+            "shortlog",
+            "rev-list",
+            "blame",
+            "annotate",
+        ],
+        _DIFF,
     ),
     **dict.fromkeys(
         [
             "status",
-            "blame",
-            "annotate",
             "rev-parse",
             "ls-files",
             "ls-tree",
             "describe",
-            "shortlog",
-            "rev-list",
             "merge-base",
             "for-each-ref",
             "show-ref",
@@ -72,7 +82,6 @@ SUBS: dict[str, Row] = {
             "column",
             "",
             "fmt-merge-msg",
-            "merge-tree",
             "var",
         ],
         _TELL,
@@ -176,7 +185,8 @@ SUBS: dict[str, Row] = {
     ),
     "add": {**_RECORD, "complex": "-e --edit -p --patch -i --interactive", "why": "stages"},
     "stage": {**_RECORD, "complex": "-e --edit -p --patch -i --interactive"},
-    "fast-export": _TELL,
+    "fast-export": {**_TELL, "mutating": "--export-marks=>"},
+    "merge-tree": {**_RECORD, "why": "writes the merged trees"},
     "lfs": _NET,
     "lfs ls-files": _TELL,
     "lfs status": _TELL,

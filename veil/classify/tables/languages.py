@@ -177,12 +177,13 @@ ROWS: dict[str, dict[str, Any]] = {
                     "yank",
                     "vendor",
                     "generate-lockfile",
+                    "tree",
                     "audit",
                     "outdated",
                     "upgrade",
                 ]
             },
-            **{name: {"why": "tells"} for name in ["tree", "version", "help", "locate-project"]},
+            **{name: {"why": "tells"} for name in ["version", "help", "locate-project"]},
             **{
                 name: {"category": "mutating", "why": "changes the project"}
                 for name in ["new", "init", "fmt", "remove", "uninstall", "package"]

@@ -84,7 +84,12 @@ _PIP: Row = {
             ("uninstall", _REMOVE),
             (
                 "list show freeze check help inspect hash debug completion",
-                {**_TELL, "network": "-o --outdated -u --uptodate -i= --index-url="},
+                {
+                    **_TELL,
+                    "network": "-o --outdated -u --uptodate -i= --index-url=",
+                    "mutating": "--log=>",
+                    "complex": "--python=",
+                },
             ),
         ),
         "config": _CHANGE,
@@ -121,7 +126,7 @@ _APT: Row = {
                 "list show search policy depends rdepends showpkg stats madison pkgnames dumpavail "
                 "unmet showsrc help info "
                 "version moo",
-                _TELL,
+                {**_TELL, "complex": "-o= -c= --option= --config-file="},
             ),
         ),
         "edit-sources": {"category": "complex", "why": "starts an editor"},

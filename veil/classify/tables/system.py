@@ -162,7 +162,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "category": "mutating",
         "why": "changes the running system",
     },
-    "findmnt blkid": {"why": "tells", "mutating": "-w=> -g", "read": "-o= -t= -s= -c= -L= -U= -T= -S= -N="},
+    "findmnt": {"why": "tells", "read": "-o= -t= -s= -T= -S= -N="},
+    "blkid": {"why": "tells", "mutating": "-w=> -g -c=> --cache-file=>", "read": "-o= -t= -s= -L= -U="},
     "fdisk sfdisk cfdisk gdisk sgdisk parted ": {**_DISK, "judge": "disks"},
     "mkfs mkswap mke2fs wipefs blkdiscard  badblocks hdparm cryptsetup mdadm lvremove "
     "vgremove pvremove lvreduce "
@@ -198,7 +199,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "lost": "the table of timed commands",
     },
     "at batch atrm": {"category": "complex", "why": "runs commands later"},
-    "atq jobs times type which whereis whence  help": {"why": "tells"},
+    "atq times type which whereis whence  help": {"why": "tells"},
     "iptables ip6tables nft ufw firewall-cmd": {
         "category": "mutating",
         "why": "changes the firewall",
@@ -241,7 +242,13 @@ ROWS: dict[str, dict[str, Any]] = {
     "alias": {"judge": "alias", "why": "shows aliases"},
     "unalias": {"why": "the shell's own state"},
     "hash": {"why": "tells", "complex": "-p="},
-    "mapfile readarray": {"why": "reads lines", "complex": "-C= -c=", "read": "-d= -n= -O= -s= -t -u="},
+    "jobs": {"why": "tells", "complex": "-x"},
+    "mapfile readarray": {
+        "judge": "shell_state",
+        "why": "reads lines",
+        "complex": "-C= -c=",
+        "read": "-d= -n= -O= -s= -t -u=",
+    },
     "compgen complete compopt": {"why": "completion", "complex": "-C= -F= -W="},
     "enable": {"why": "the shell's own state", "complex": "-f= -n -d"},
     "bind": {"why": "keys", "complex": "-x= -f=", "most": 0, "extra": "complex"},

@@ -9,8 +9,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "fold fmt pr expand unexpand column colrm comm "
     "join od hexdump hd strings jq look tsort numfmt zcat bzcat xzcat gzcat lzcat "
     "zstdcat zmore cloc tokei scc "
-    "nm size readelf addr2line c++filt msgcat cmark html2text pdfinfo  wdiff toilet "
+    "readelf addr2line c++filt msgcat cmark html2text pdfinfo  wdiff toilet "
     "cowsay figlet": {"why": "reads"},
+    "nm size": {"why": "reads", "complex": "--plugin="},
     "sort": {
         "why": "orders lines",
         "mutating": "-o=> --output=>",
@@ -53,7 +54,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "awk gawk mawk nawk original-awk": {
         "judge": "awk",
         "why": "reads",
-        "complex": "-f= --file= -E= --exec= -l= --load= -i= --include= -D --debug",
+        "complex": "-f= --file= -E= --exec= -l= --load= -i= --include= -D --debug -W=",
         "mutating": "-o --pretty-print -d --dump-variables -p --profile",
         "read": "-F= -v= --field-separator= --assign= -e= --source=",
     },
@@ -76,8 +77,8 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "ack ack-grep": {
         "why": "searches",
-        "complex": "--pager= --ackrc=",
-        "read": "-A= -B= -C= -m= --type= --ignore-dir= --output= -g=",
+        "complex": "--pager= --ackrc= --output=",
+        "read": "-A= -B= -C= -m= --type= --ignore-dir= -g=",
     },
     "bat batcat": {
         "why": "shows",
@@ -99,7 +100,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "why": "shows a manual",
         "complex": "-P= --pager= -H --html -C= --config-file= -p= --preprocessor= --gxditview -X -T -t "
         "--troff "
-        "--where-cat ",
+        "--where-cat --restore=",
         "mutating": "-o=> --output=> --dribble=>",
         "read": "-s= -S= -M= -k -f -e= -L= -m= -l -a",
     },

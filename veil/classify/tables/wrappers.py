@@ -68,7 +68,8 @@ ROWS: dict[str, Row] = {
         "why": "runs a command for its input",
         "read": "-a= -d= -E= -I= -L= -l -n= -P= -s= -i -e -J= -R= -S= --arg-file= --delimiter= --eof "
         "--replace --max-lines "
-        "--max-args= --max-procs= --max-chars= --process-slot-var=",
+        "--max-args= --max-procs= --max-chars=",
+        "complex": "--process-slot-var=",
     },
     "command": {"judge": "command", "read": "-p -v -V"},
     "builtin": _wraps(),
