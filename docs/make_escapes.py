@@ -22,7 +22,9 @@ _BETWEEN = re.compile(r"(?<=<!-- escapes: begin -->\n).*?(?=<!-- escapes: end --
 def _cell(attempt: Attempt, backend: str) -> str:
     users = [user for user in USERS if attempt.passes(backend, user)]
     if not users:
-        return "held"
+        return (
+            f"held from version {attempt.since} of its interface" if attempt.since and backend == "landlock" else "held"
+        )
     return "**through**" if len(users) == len(USERS) else f"**through** ({', '.join(users)})"
 
 

@@ -30,6 +30,8 @@ USERS = ("root", "user")
 #: Backends that have mounts.
 MOUNTS = ("bubblewrap", "namespaces")
 LANDLOCK = ("landlock",)
+#: What older versions of Landlock's interface leave open: the first version that does not, words of the gap.
+SINCE = {6: "signals reach processes outside"}
 
 
 class Through:
@@ -66,6 +68,8 @@ class Attempt:
         bare: users for whom it need not get through without a sandbox either, and why: then the machine holds it.
         harmless: ``False``: without a sandbox it would change the machine, so it is never tried there.
         network: what ``sandbox`` says of the network.
+        since: the version of Landlock's interface that holds it; under an older one it gets through, and ``gaps`` has a
+            line with ``SINCE[since]``.
         later: after the run, veil and git look at the working folder, and nothing that was left there may run.
     """
 
@@ -80,11 +84,12 @@ class Attempt:
         bare: Mapping[str, str] | None = None,
         harmless: bool = True,
         network: bool = False,
+        since: int = 0,
         later: bool = False,
     ) -> None:
         self.name, self.module, self.function, self.code = name, module, function, code
         self.through, self.bare, self.harmless = through, dict(bare or {}), harmless
-        self.network, self.later = network, later
+        self.network, self.since, self.later = network, since, later
 
     def __repr__(self) -> str:
         return f"<{self.module}: {self.name}>"
@@ -114,6 +119,7 @@ class Family:
         bare: Mapping[str, str] | None = None,
         harmless: bool = True,
         network: bool = False,
+        since: int = 0,
     ) -> Callable[[Callable[[], None]], Callable[[], None]]:
         """Decorates a function that tries. See ``calls`` for how it tells what it cannot leave for others to see."""
 
@@ -127,6 +133,7 @@ class Family:
                     bare=bare,
                     harmless=harmless,
                     network=network,
+                    since=since,
                 )
             )
             return function

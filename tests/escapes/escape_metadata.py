@@ -7,7 +7,7 @@ import os
 import struct
 
 from attempts import LANDLOCK, Family, Through
-from calls import OUTSIDE, TARGET, syscall
+from calls import OUTSIDE, TARGET, Cannot, syscall
 
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
@@ -46,6 +46,8 @@ def set_attribute() -> None:
 
 @attempt("an attribute removed", through=OPEN)
 def remove_attribute() -> None:
+    if "user.kept" not in os.listxattr(TARGET):
+        raise Cannot("a file system without attributes")
     os.removexattr(TARGET, "user.kept")
 
 
@@ -61,7 +63,10 @@ def access_list() -> None:
 def flags() -> None:
     get, put, nodump = 0x80086601, 0x40086602, 0x40
     handle = os.open(TARGET, os.O_RDONLY)
-    found = struct.unpack("=II", fcntl.ioctl(handle, get, bytes(8)))[0]
+    try:
+        found = struct.unpack("=II", fcntl.ioctl(handle, get, bytes(8)))[0]
+    except OSError as error:
+        raise Cannot("a file system without flags") from error
     fcntl.ioctl(handle, put, struct.pack("=II", found | nodump, 0))
 
 

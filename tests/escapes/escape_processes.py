@@ -20,44 +20,46 @@ ORDER = Through(
     LANDLOCK, "a user may; the kernel holds a root without capabilities", gap="their limits", users=("user",)
 )
 
+YAMA = {"user": "machines may keep users from each other's and their own processes (Yama)"}
+
 
 def victim() -> int:
     return number("VICTIM")
 
 
-@attempt("ended (SIGKILL)")
+@attempt("ended (SIGKILL)", since=6)
 def kill() -> None:
     os.kill(victim(), signal.SIGKILL)
 
 
-@attempt("stopped (SIGSTOP)")
+@attempt("stopped (SIGSTOP)", since=6)
 def stop() -> None:
     os.kill(victim(), signal.SIGSTOP)
 
 
-@attempt("asked for (signal 0)")
+@attempt("asked for (signal 0)", since=6)
 def ask() -> None:
     os.kill(victim(), 0)
     through("it is there")
 
 
-@attempt("its whole group signalled")
+@attempt("its whole group signalled", since=6)
 def group() -> None:
     os.killpg(os.getpgid(victim()), signal.SIGUSR1)
 
 
-@attempt("signalled by pidfd")
+@attempt("signalled by pidfd", since=6)
 def by_pidfd() -> None:
     handle = os.pidfd_open(victim())
     syscall("pidfd_send_signal", handle, signal.SIGUSR1, None, 0)
 
 
-@attempt("veil itself signalled")
+@attempt("veil itself signalled", since=6)
 def veil_itself() -> None:
     os.kill(number("DRIVER"), signal.SIGUSR2)
 
 
-@attempt("signals by a descriptor (F_SETOWN)")
+@attempt("signals by a descriptor (F_SETOWN)", since=6)
 def by_descriptor() -> None:
     import fcntl
 
@@ -68,7 +70,7 @@ def by_descriptor() -> None:
     os.write(here, b"x")
 
 
-@attempt("traced (ptrace attach)")
+@attempt("traced (ptrace attach)", bare=YAMA)
 def attach() -> None:
     called("ptrace", 16, victim(), None, None)
     os.waitpid(victim(), 0x40000000)
@@ -76,7 +78,7 @@ def attach() -> None:
     through("attached")
 
 
-@attempt("traced (ptrace seize)")
+@attempt("traced (ptrace seize)", bare=YAMA)
 def seize() -> None:
     called("ptrace", 0x4206, victim(), None, None)
     through("seized")
@@ -92,7 +94,7 @@ def _parts(buffer: object) -> tuple[object, object]:
     return ctypes.byref(here), ctypes.byref(there)
 
 
-@attempt("its memory read")
+@attempt("its memory read", bare=YAMA)
 def read_memory() -> None:
     buffer = ctypes.create_string_buffer(64)
     here, there = _parts(buffer)
@@ -101,7 +103,7 @@ def read_memory() -> None:
     tell(buffer.raw)
 
 
-@attempt("its memory written")
+@attempt("its memory written", bare=YAMA)
 def write_memory() -> None:
     buffer = ctypes.create_string_buffer(b"overwritten by an attempt", 64)
     here, there = _parts(buffer)
@@ -109,19 +111,19 @@ def write_memory() -> None:
         raise OSError(ctypes.get_errno(), "process_vm_writev")
 
 
-@attempt("its memory read by /proc/PID/mem")
+@attempt("its memory read by /proc/PID/mem", bare=YAMA)
 def memory_file() -> None:
     handle = os.open(f"/proc/{victim()}/mem", os.O_RDONLY)
     tell(os.pread(handle, 64, number("MEMORY")))
 
 
-@attempt("its memory written by /proc/PID/mem")
+@attempt("its memory written by /proc/PID/mem", bare=YAMA)
 def memory_file_written() -> None:
     handle = os.open(f"/proc/{victim()}/mem", os.O_RDWR)
     os.pwrite(handle, b"overwritten by an attempt", number("MEMORY"))
 
 
-@attempt("veil's memory opened")
+@attempt("veil's memory opened", bare=YAMA)
 def memory_of_veil() -> None:
     os.close(os.open(f"/proc/{number('DRIVER')}/mem", os.O_RDONLY))
     through("opened")
@@ -156,7 +158,7 @@ def files() -> None:
     tell(os.pread(opened, 100, 0))
 
 
-@attempt("its open files, by copying a descriptor (pidfd_getfd)")
+@attempt("its open files, by copying a descriptor (pidfd_getfd)", bare=YAMA)
 def copied() -> None:
     handle = syscall("pidfd_getfd", os.pidfd_open(victim()), number("VICTIM_FILE"), 0)
     tell(os.pread(handle, 100, 0))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import shutil
 import struct
 
 from attempts import LANDLOCK, Family, Through
-from calls import HOME, STATE, WORK, nested, read, ring_operation, syscall, tell, through
+from calls import HOME, STATE, WORK, Cannot, nested, read, ring_operation, syscall, tell, through
 
 FAMILY = Family(__name__)
 attempt, shell = FAMILY.attempt, FAMILY.shell
@@ -96,7 +97,12 @@ def size() -> None:
 
 @attempt("its attributes", through=NAMES)
 def attributes() -> None:
-    tell(os.getxattr(NETRC, "user.note"))
+    try:
+        tell(os.getxattr(NETRC, "user.note"))
+    except OSError as error:
+        if error.errno == errno.ENODATA:
+            raise Cannot("a file system without attributes") from error
+        raise
 
 
 @attempt("by a file handle (open_by_handle_at)", bare={"user": "needs a capability"})

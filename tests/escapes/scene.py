@@ -125,7 +125,7 @@ class Scene:
             path.mkdir(mode=0o755)
         out, home = self.outside, self.home
         (out / "target").write_text("the content of a file outside\n" * 4)
-        os.setxattr(out / "target", "user.kept", b"kept")
+        _note(out / "target", "user.kept", b"kept")
         (out / "private").write_text(self.secret("private"))
         (out / "private").chmod(0o600)
         (out / "linked").write_text("a file with a second name\n")
@@ -143,7 +143,7 @@ class Scene:
         (home / ".gnupg" / self.secret("name")).touch()
         (home / ".aws" / "credentials").write_text(f"key={self.secret('cloud')}\n")
         (home / ".netrc").write_text(f"{self.secret('netrc')}\n")
-        os.setxattr(home / ".netrc", "user.note", self.secret("attribute").encode())
+        _note(home / ".netrc", "user.note", self.secret("attribute").encode())
         (home / ".git-credentials").write_text(f"https://me:{self.secret('git')}@example.com\n")
         (home / ".profile").write_text(": nothing\n")
         (self.dots / "pgpass").write_text(self.secret("linked"))
@@ -466,6 +466,15 @@ def _look(path: Path) -> tuple[object, ...]:
     if regular and path.name != "stream":
         seen += (blake2b(path.read_bytes()).digest(), _flags(path))
     return seen
+
+
+def _note(path: Path, name: str, value: bytes) -> None:
+    """An attribute, where the file system has any."""
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
 
 
 def _attributes(path: Path) -> list[str]:
