@@ -309,13 +309,14 @@ def test_on_the_command_line(tmp_path: Path) -> None:
             [sys.executable, "-m", "veil", *words], cwd=tmp_path, capture_output=True, text=True, check=False
         )
 
-    done = cli("run", "--trace", "--json", "echo x > f; rm f; exit 4")
+    done = cli("run", "--trace", "--json", "echo x > f; rm f; (exec -a ls mkdir d); exit 4")
     assert done.returncode == 4
     shown = json.loads(done.stdout)
     assert shown["trace_summary"]["written"] == {"count": 1, "first": ["f"]}
     assert "left_running" not in shown
     lines = cli("detail", "--selector", "trace").stdout.split("\n")
     assert {"written   f", "deleted   f", "executed  rm f"} <= set(lines)
+    assert any(line.startswith("executed  /") and line.endswith("/mkdir d") for line in lines), "no false name"
     page = json.loads(cli("detail", "--selector", "trace", "--limit", "300", "--json").stdout)
     assert page["events"] > page["next_offset"] > 0
     later = json.loads(cli("detail", "--selector", "trace", "--offset", str(page["next_offset"]), "--json").stdout)

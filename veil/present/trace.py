@@ -103,8 +103,10 @@ def _first(kind: str, rows: Sequence[Any]) -> Sequence[Any]:
 def _shown(kind: str, row: Any) -> str:
     """An event in one line: what would break a line or drive a terminal is escaped."""
     words = [row] if isinstance(row, str) else row
-    if kind == "executed":
-        words = words[1:] or words  # the arguments begin with the program's name
+    if kind == "executed" and len(words) > 1:
+        path, name = words[0], words[1]
+        # the arguments begin with a name for the program, which may be any text: one that is not its own is not shown
+        words = words[1:] if name == path or name == path.rpartition("/")[2] else [path, *words[2:]]
     line = (" -> " if kind == "renamed" else " ").join(words)
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
