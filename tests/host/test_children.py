@@ -314,3 +314,54 @@ def test_ctrl_c_at_any_moment_leaves_nobody(kind: str, marker: Marker, tmp_path:
     finally:
         owner.communicate()
     assert owner.returncode == 0
+
+
+AT_EACH_LINE = """
+import os, sys, veil
+marker, contain = sys.argv[1], sys.argv[2] == "contain"
+veil.run("true", contain=contain)
+watched = tuple(f"{os.sep}host{os.sep}{name}.py" for name in ("children", "exits", "pump", "restricted", "starting"))
+starting = ("__init__", "start", "begin", "_spawn", "<lambda>")
+for turn in range(10_000):
+    left = turn
+    def trace(frame, event, argument):
+        if frame.f_code.co_name not in starting or not frame.f_code.co_filename.endswith(watched):
+            return None
+        def line(frame, event, argument):
+            global left
+            if event == "line":
+                left -= 1
+                if left == -1:
+                    raise KeyboardInterrupt
+            return line
+        return line
+    sys.settrace(trace)
+    try:
+        veil.run(f"sleep {marker} & echo started", contain=contain)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    if left >= 0:
+        break
+print("done", turn, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_interrupt_at_any_line_of_a_start_leaves_nobody(marker: Marker, tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-c", AT_EACH_LINE, marker.text, "plain"]
+    owner = subprocess.Popen(
+        argv, cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert owner.stdout is not None
+        word, _, turns = owner.stdout.readline().partition(" ")
+        assert word == "done", owner.communicate()
+        assert int(turns) > 30
+        left = {pid: line for pid, line in marker.alive().items() if pid != owner.pid}
+        assert left == {}
+    finally:
+        owner.communicate()
+    assert owner.returncode == 0

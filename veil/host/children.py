@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from veil.host import orphans, prctl, processes, restricted
+from veil.host.exits import ExitWatch
 from veil.model.outcome import Usage
 from veil.model.plan import Enclosure, Launch
 
@@ -75,12 +74,18 @@ class PlainChild:
     adopting = False
     #: Leaders of this process that have not been closed: while there are several, nobody knows whose an orphan is.
     _open: ClassVar[set[int]] = set()
+    #: Nothing has been started, or all of it is over: there is nobody to end.
+    _closed = True
 
     def __init__(self, launch: Launch, stdin: int, stdout: int, stderr: int) -> None:
         self._tag = launch.tag
         self._watchers = launch.watchers
-        self._closed = True
         self._before = processes.now()
+        # all of it is there before anything starts: an interrupt may come between any two of the lines below
+        self._watch: ExitWatch | None = None
+        # looked up late: a start time costs a read of /proc that a plain run never needs
+        self._root: processes.Process | None = None
+        self._enclosure: Enclosure | None = None
         try:
             self._popen = restricted.start(
                 launch.restrict, lambda: orphans.start(lambda: self._spawn(launch, stdin, stdout, stderr))
@@ -91,13 +96,10 @@ class PlainChild:
             # an interrupt may come when the program has started and nobody has been told its pid yet
             end_carriers(self._tag)
             raise
-        self._closed = False
         self.pid = self._popen.pid
+        self._closed = False
         self._open.add(self.pid)
         self._watch = ExitWatch(self.pid)
-        # looked up late: a start time costs a read of /proc that a plain run never needs
-        self._root: processes.Process | None = None
-        self._enclosure: Enclosure | None = None
 
     @staticmethod
     def _spawn(launch: Launch, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
@@ -116,7 +118,7 @@ class PlainChild:
             )
 
     def fileno(self) -> int:
-        return self._watch.fileno()
+        return -1 if self._watch is None else self._watch.fileno()
 
     def has_ended(self) -> bool:
         if hasattr(os, "waitid"):
@@ -235,7 +237,8 @@ class PlainChild:
         self._closed = True
         self._open.discard(self.pid)
         orphans.let_go(self.pid)
-        self._watch.close()
+        if self._watch is not None:
+            self._watch.close()
 
     def __del__(self) -> None:
         # dropped by an interrupt between its start and the loop that would have seen it through
@@ -258,39 +261,18 @@ def settled(count: Callable[[], int], watchers: str) -> int:
 def end_carriers(tag: str) -> None:
     """SIGKILL whoever carries the tag until nobody does, and collect those that are children of this process."""
     deadline = time.monotonic() + KILL_WAIT
-    while tag and (alive := processes.carriers(tag)) and time.monotonic() < deadline:
+    blind = 20
+    while tag and time.monotonic() < deadline:
+        before = processes.newest()
+        alive = processes.carriers(tag)
+        if not alive:
+            blind -= 1
+            if not blind or before == processes.newest():
+                return
+            continue  # somebody was born during the look: the parent may have ended before its turn came
         for process in alive:
             processes.send(process, signal.SIGKILL)
             if process.parent == os.getpid():
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(process.pid, 0)
         time.sleep(0.002)
-
-
-class ExitWatch:
-    """A descriptor that is readable once a process has ended (pidfd, kqueue), or -1 where there is none (then poll)."""
-
-    def __init__(self, pid: int) -> None:
-        self._pidfd = -1
-        self._queue: Any = None
-        if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):  # a kernel without it
-                self._pidfd = os.pidfd_open(pid)
-        elif sys.platform != "linux":
-            queue = select.kqueue()
-            try:
-                queue.control([select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)], 0)
-                self._queue = queue
-            except OSError:  # it ended before it could be watched
-                queue.close()
-
-    def fileno(self) -> int:
-        return self._pidfd if self._queue is None else int(self._queue.fileno())
-
-    def close(self) -> None:
-        if self._queue is not None:
-            self._queue.close()
-            self._queue = None
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1

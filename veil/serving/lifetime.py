@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 from veil import wiring
-from veil.host.children import ExitWatch
+from veil.host.exits import ExitWatch
 from veil.tools import Toolbox
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
