@@ -156,6 +156,32 @@ print(sorted(os.listdir(tree)), os.listdir(tree + "/below"))
     assert after == "['a', 'below'] ['here']"
 
 
+@pytest.mark.linux
+@pytest.mark.needs("root", "user namespaces")
+def test_a_full_disk_that_the_folder_is_not_on_is_a_gap(tree: Path, tmp_path: Path) -> None:
+    state = tmp_path / "small"
+    state.mkdir()
+    program = """
+import sys, veil
+for text in ("echo x > small", "head -c 8000000 /dev/zero > big; true"):
+    result = veil.run(text, cwd=sys.argv[1], preview=True)
+    print([gap for gap in result.to_dict()["preview_gaps"] if "full" in gap])
+"""
+    script = 'mount -t tmpfs -o size=4m none "$2" && exec "$3" -c "$4" "$1"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", tree, state, sys.executable, program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "VEIL_STATE_DIR": str(state)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "[]"
+    assert "is full" in second
+
+
 def test_rooms_of_killed_processes_are_swept_and_others_stay(tmp_path: Path) -> None:
     home = tmp_path / "rooms"
     rooms = Rooms(home)
@@ -474,6 +500,33 @@ def test_an_apply_that_is_killed_goes_on_where_it_stopped(tmp_path: Path) -> Non
         assert {found[f"file{each}"][4] for each in range(1, 41)} == {b"new\n"}
         assert (found["made1/deep"][1], found["link"][4], found["turned"][4]) == (0o500, "file2", b"t\n")
     assert broken_off > 0
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_an_apply_that_was_killed_between_a_folder_and_its_file(tree: Path, own_state: Path, back: bool) -> None:
+    """What the earlier try had taken away to make room counts as taken away by it, and by nobody else."""
+    turned = tree / "turned"
+    turned.mkdir()
+    (turned / "x").write_text("x")
+    text = "rm -r turned; echo t > turned"
+    if back:
+        (turned / "x").unlink()
+        turned.rmdir()
+        turned.write_text("t")
+        text = "rm turned; mkdir turned; echo x > turned/x"
+    result = veil.run(text, cwd=tree, preview=True, check=True)
+    token = result.record.observation.findings.notes["preview_kept"]
+    if back:
+        turned.unlink()
+    else:
+        (turned / "x").unlink()
+        turned.rmdir()
+    with pytest.raises(veil.Refused) as refusal:
+        veil.apply(result.id)
+    assert code_of(refusal) == "moved"
+    (own_state / "previews" / "kept" / token / "begun").touch()  # as a killed try leaves it
+    veil.apply(result.id)
+    assert (turned / "x" if back else turned).read_text() == ("x\n" if back else "t\n")
 
 
 def test_an_apply_that_the_disk_refuses_changes_nothing(tree: Path, own_state: Path) -> None:

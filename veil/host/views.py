@@ -27,6 +27,8 @@ from veil.model.plan import Launch
 
 Method = Literal["overlay", "clone", "copy"]
 METHODS: tuple[Method, ...] = ("overlay", "clone", "copy")
+#: Bytes below which a disk counts as full.
+_ROOM_LEFT = 1 << 20
 #: Mounts below the folder named at most.
 _MAX_NAMED = 5
 
@@ -129,6 +131,13 @@ class View:
             else:
                 found.append((status.st_mode, status.st_size))
         return found
+
+    def crowded(self) -> bool:
+        """Whether the disk that the view is written to is full, and another one than the folder's."""
+        found = os.statvfs(self.room.path)
+        if found.f_bavail * found.f_frsize >= _ROOM_LEFT or not found.f_blocks:
+            return False
+        return os.stat(self.room.path).st_dev != os.stat(self.folder).st_dev
 
     def difference(self) -> Difference:
         """What the run did to the view. Asked once, when nothing of it is alive. Raises ``OSError``."""

@@ -126,6 +126,7 @@ class PreviewLayer:
         from veil.host.telling import told
 
         # before the difference, which opens what the command closed
+        crowded = view.crowded()
         files, wrong = _looked(view, cwd, plan)
         try:
             difference = view.difference()
@@ -139,6 +140,10 @@ class PreviewLayer:
         if not outcome.ok and view.method == "overlay":
             said = outcome.stdout.data + outcome.stderr.data
             gaps += [gap for words, gap in _OTHERWISE.items() if words in said]
+        if crowded:
+            gaps.append(
+                "the disk that the view is written to is full: the command may have met that, not in the folder"
+            )
         if outcome.survivors != "none":
             gaps.append("processes of the command may still be alive, and what they write is lost")
         if len(gaps) > MAX_GAPS:

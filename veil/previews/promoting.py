@@ -131,8 +131,8 @@ class Promotion:
 
     def _remove(self, row: base.Row) -> None:
         planned = self._row(row.path)
-        assert planned is not None  # what was gone is not among the rows that go
-        self._anchor.remove(row.path, planned)
+        if planned is not None:  # else an earlier try took it away
+            self._anchor.remove(row.path, planned)
 
     def _put(self, row: base.Row) -> None:
         assert row.after is not None
