@@ -90,14 +90,14 @@ class PlainChild:
             self._popen = restricted.start(
                 launch.restrict, lambda: orphans.start(lambda: self._spawn(launch, stdin, stdout, stderr))
             )
+            self.pid = self._popen.pid
+            self._closed = False
         except OSError as error:
             raise CannotStart(error) from error
         except BaseException:
             # an interrupt may come when the program has started and nobody has been told its pid yet
             end_carriers(self._tag)
             raise
-        self.pid = self._popen.pid
-        self._closed = False
         self._open.add(self.pid)
         self._watch = ExitWatch(self.pid)
 
