@@ -38,7 +38,7 @@ OWNERS = {
     "filelock": {"host"},
     "pluggy": {"wiring", "hookspecs", "builtin"},
     "click": {"cli"},
-    **dict.fromkeys(("mcp", "anyio", "uvicorn", "starlette"), {"serving"}),
+    **{name: {"serving"} for name in ("mcp", "anyio", "uvicorn", "starlette")},
     "rich": {"cli"},
     "pytest": set[str](),
     "_pytest": set[str](),

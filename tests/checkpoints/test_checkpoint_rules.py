@@ -388,7 +388,7 @@ def test_a_file_that_does_not_hold_still_is_named(kept: Checkpoints, ws: Path) -
 def test_bad_folders_are_bad_input(kept: Checkpoints, ws: Path, tmp_path: Path) -> None:
     (ws / "f").write_text("x")
     for directory in (tmp_path / "none", ws / "f", "", "a\0b", 7):
-        with pytest.raises(BadInput, match="^dir: "):
+        with pytest.raises(BadInput, match=r"^dir: "):
             kept.take(directory)  # type: ignore[arg-type]
     assert kept.list(tmp_path / "none") == []
 
@@ -727,7 +727,7 @@ def test_what_is_damaged_can_be_dropped(kept: Checkpoints, ws: Path, tmp_path: P
     kept.take(ws, "bad too")
     for pack in tmp_path.glob("state/checkpoints/*/packs/*"):
         pack.write_bytes(bytes(byte ^ 1 for byte in pack.read_bytes()))
-    with pytest.raises(Refused, match="damaged|cannot be read"):
+    with pytest.raises(Refused, match=r"damaged|cannot be read"):
         kept.restore(ws, "bad")
     assert kept.drop(ws, "bad") == 1
     assert [each.label for each in kept.list(ws)] == ["bad too"]

@@ -35,7 +35,8 @@ _SHARED_MEMORY = "/dev/shm"
 #: What no version of the interface (as of ABI 8) restricts.
 _ALWAYS_OPEN = (
     "mode, owner, times, attributes and flags of files outside can be changed as far as their permissions allow",
-    "processes outside can be seen, with their command lines; their limits, priorities and processors can be changed by their user",
+    "processes outside can be seen, with their command lines; their limits, priorities and processors can be changed "
+    "by their user",
     "a process that gets away from its parents is not ended together with the command",
     "/dev/shm, System V shared memory and message queues are shared with the machine",
     "/tmp is the machine's: readable, not writable",
