@@ -167,7 +167,8 @@ def judge_dpkg(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
         return Verdict(DESTRUCTIVE, "removes packages", (), False, "installed packages and their files")
     if name == "rpm" and texts and re.fullmatch(r"-q[a-zA-Z]*|--query|-V[a-z]*|--verify", texts[0]):
         if any(
-            "://" in text or text.startswith(("--pipe", "--eval", "-D", "-E", "--define", "--rcfile", "--macros"))
+            "://" in text
+            or text.startswith(("--pipe", "--eval", "-D", "-E", "--define", "--rcfile", "--macros", "--load"))
             for text in texts
         ):
             return Verdict(COMPLEX, "options that can run programs")
@@ -214,10 +215,12 @@ def _evaluated(text: str) -> Verdict:
 
 
 def judge_test(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
-    """test: -v and -R evaluate the subscript of a name."""
-    if any(word.text in ("-v", "-R") or (word.splits and word.text.startswith(DYNAMIC)) for word in words):
-        names = [word for word in words if not word.literal or "[" in word.text]
-        if any(word.text in ("-v", "-R") for word in words) and names:
+    """test: -v and -R evaluate the subscript of a name, also when both come out of a variable."""
+    if any(word.splits for word in words):
+        return Verdict(COMPLEX, "an argument known only at run time may be a subscript that is evaluated")
+    for word, following in itertools.pairwise(words):
+        operator = word.text in ("-v", "-R") or word.may_be_option()
+        if operator and (not following.literal or (word.literal and "[" in following.text)):
             return Verdict(COMPLEX, "a subscript is evaluated")
     return Verdict(READ, "tests")
 

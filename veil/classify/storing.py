@@ -130,7 +130,8 @@ def judge_find(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
                 and not (words[end].text == "+" and words[end - 1].text == "{}")
             ):
                 end += 1
-            found.append(_find_runs(judge, words[at:end]))
+            several = words[end - 1 : end] if end < len(words) and words[end].text == "+" else ()
+            found.append(_find_runs(judge, [*words[at:end], *several]))
             at = end + 1
         elif text in _FIND_WRITES:
             effects = (Effect(words[at].text, "write"),) if at < len(words) and words[at].literal else ()

@@ -28,6 +28,8 @@ _FUNCTION = re.compile(r"\(\s*\)|\bfunction\b")
 _RESERVED = listed("if then elif else fi for while until do done case esac in select function { } [[ ]] !")
 _DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\}\Z")
 _NUMERIC = re.compile(r"-?\d+\Z")
+#: What stands unquoted in a test and is split into words; the name of a variable is the group.
+_SPLIT_IN_TEST = re.compile(r"\$(?:([A-Za-z_]\w*)|[@*0-9]|\{(?!#\w+\}|[?$!#]\})|\((?!\())|`")
 _TEST_NUMBERS = re.compile(r"(?:^|\s)-(?:eq|ne|lt|le|gt|ge|v|R)(?:\s|$)")
 
 
@@ -348,6 +350,9 @@ class Walker:
         bare = re.sub(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|[<>]\(", " ", text)
         if bracket == "[" and re.search(r"[<>]", bare):
             verdict = Verdict(MUTATING, "a redirection inside of [ ]")
+        elif bracket == "[" and any(name not in self.numbers for name in _SPLIT_IN_TEST.findall(bare)):
+            # it may be several words, and these -v 'a[$(...)]'
+            verdict = Verdict(COMPLEX, "an unquoted value may be a subscript that is evaluated")
         elif _TEST_NUMBERS.search(text):
             without = re.sub(r"-[a-zA-Z]+|\[\[|\]\]|\$\(\(|\"|'", " ", text)
             if bracket == "[[" or "-v" in text or "-R" in text:

@@ -40,8 +40,9 @@ _DOCKER: Row = {
     "bare": "read-only",
     "probe": "-v version",
     "why": "tells",
-    "network": "-H= --host= -c= --context=",
-    "read": "-l= --log-level= --config= --tlscacert= --tlscert= --tlskey=",
+    "network": "-H= --host= -c= --context= --remote -r --url= --connection=",
+    "complex": "--config=",
+    "read": "-l= --log-level= --tlscacert= --tlscert= --tlskey=",
     "subs": {
         **{
             f"{thing} {verb}": _TELL
