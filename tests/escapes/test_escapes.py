@@ -109,9 +109,10 @@ def _tried(backend: str, user: int, only: tuple[str, ...] = ()) -> dict[str, Ans
         answers: dict[str, Answer] = json.loads(done.stdout)
         return answers
     finally:
-        shutil.rmtree(base)
-        if given:
-            shutil.rmtree(given["ESCAPE_RUN"])
+        # moved away, when a driver that failed could not put it back
+        for path in (base, base.with_name(f"{base.name}.gone"), *map(Path, filter(None, [given.get("ESCAPE_RUN")]))):
+            if path.exists():
+                shutil.rmtree(path)
 
 
 class _Cells:
