@@ -109,6 +109,7 @@ def main() -> None:
     base, backend = Path(sys.argv[1]), sys.argv[2]
     given = {name[7:]: os.environ.pop(name) for name in list(os.environ) if name.startswith("ESCAPE_")}
     wanted = sys.argv[3:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the scene is cleared away
     answers: dict[str, Any] = {}
     if backend != "none" and (reason := backends.backend(backend).unavailable()) is not None:
         json.dump({"unavailable": reason}, sys.stdout)
