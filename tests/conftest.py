@@ -66,6 +66,10 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
     "landlock": (_landlock, "run on Linux 6.2 or newer, with landlock in lsm="),
     "make": (lambda: _works("make", "--version"), "install make"),
     "node": (lambda: _works("node", "--version"), "install nodejs"),
+    "an interpreter outside /tmp": (
+        lambda: not os.path.realpath(sys.prefix).startswith("/tmp/"),
+        "make the virtual environment elsewhere: a confined command has a /tmp of its own",
+    ),
     "pidfd": (_pidfd, "run on Linux 5.3 or newer"),
     "pypi": (_pypi, "have pip, and let it reach PyPI"),
     "root": (lambda: os.geteuid() == 0, "run the tests as root"),

@@ -24,7 +24,7 @@ from marked import Marker
 import veil
 from veil.host.confine.backends import BACKENDS, backend
 
-pytestmark = [pytest.mark.linux, pytest.mark.needs("bash")]
+pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "an interpreter outside /tmp")]
 
 #: What a backend may refuse, by name; anything else that it refuses is a failure.
 MAY_REFUSE: dict[str, tuple[str, ...]] = {

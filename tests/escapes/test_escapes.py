@@ -35,7 +35,11 @@ for folder in (HERE, HERE.parent / "host"):
 from attempts import BACKENDS, FAMILIES, SINCE, USERS, Attempt, everything  # noqa: E402
 from confinements import PLAIN, SYSTEM, as_user, python_for  # noqa: E402
 
-pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "git"), pytest.mark.timeout(1500)]
+pytestmark = [
+    pytest.mark.linux,
+    pytest.mark.needs("bash", "git", "an interpreter outside /tmp"),
+    pytest.mark.timeout(1500),
+]
 
 ATTEMPTS = everything()
 CELLS = [(backend, user) for user in USERS for backend in ("none", *BACKENDS)]

@@ -22,7 +22,7 @@ from veil.host.confine.bounds import CannotBound, Drawn, drawn
 from veil.host.pictures import GIT_FIRST
 from veil.model.command import Sandbox
 
-pytestmark = [pytest.mark.linux, pytest.mark.needs("bash")]
+pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "an interpreter outside /tmp")]
 NEEDS_BWRAP = pytest.mark.needs("bubblewrap")
 NEEDS_GIT = pytest.mark.needs("git")
 

@@ -17,7 +17,7 @@ import pytest
 import veil
 from veil.host.confine.backends import BACKENDS, backend
 
-pytestmark = [pytest.mark.linux, pytest.mark.needs("bash")]
+pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "an interpreter outside /tmp")]
 HERE = [name for name in BACKENDS if name != "seatbelt"]
 CONFINED = {
     "on": {"network": True},
