@@ -122,8 +122,19 @@ def test_everything_else_is_answered_and_runs_nothing(
 def test_errors_speak_of_options_by_the_names_of_the_tools() -> None:
     told = call("sh_run", {"command": "x", "background": True, "timeout_ms": 5000, "backoff_ms": 1})
     assert set(told["facts"]["options"]) == {"timeout_ms", "backoff_ms"}
+    assert "sh_logs" in told["message"]
+    assert "handle" not in told["message"]
     told = call("sh_run", {"command": "x", "timeout_ms": "no"})
     assert told["facts"]["argument"] == "timeout_ms"
+
+
+def test_a_checkpoint_of_another_folder_names_a_way_that_the_tool_has(here: Path) -> None:
+    for name in ("one", "other"):
+        (here / name).mkdir()
+    call("sh_checkpoint", {"label": "kept", "dir": "one"})
+    told = call("sh_restore", {"label": "kept", "dir": "other"})
+    assert told["error"] == "other_origin"
+    assert told["message"].endswith("; name its own folder in dir")
 
 
 def test_units_are_those_of_the_names() -> None:
@@ -185,6 +196,29 @@ def test_memory_only_runs_are_found_in_this_process() -> None:
     told = call("sh_run", {"command": "echo secret", "no_store": True})
     assert told["stored"] == "memory-only"
     assert call("sh_detail", {"id": told["id"], "selector": "stdout"})["stdout"]["text"] == "secret\n"
+
+
+def test_the_output_so_far_is_found_while_a_run_goes_on() -> None:
+    started = call("sh_run", {"command": "echo one; echo two; echo bad >&2; sleep 60", "background": True})
+    veil.handle_of(started["id"]).wait_for(pattern="bad")
+    for where in ({"id": started["id"]}, {}):
+        told = call("sh_detail", {**where, "selector": "stdout"})
+        assert told["status"] == "running"
+        assert told["stdout"] == {"total_bytes": 8, "total_lines": 2, "text": "one\ntwo\n", "offset": 0}
+    assert call("sh_detail", {"selector": "full"})["stderr"]["text"] == "bad\n"
+    assert call("sh_detail", {"match": "^two"})["stdout"]["matches"] == [{"line": 2, "text": "two"}]
+    call("sh_kill")
+    assert call("sh_detail", {"selector": "stdout"})["stdout"]["text"] == "one\ntwo\n"
+
+
+def test_the_output_so_far_is_told_with_what_was_dropped_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEIL_MAX_STREAM_BYTES", "1000")
+    started = call("sh_run", {"command": "seq 5000; echo end >&2; sleep 60", "background": True})
+    veil.handle_of(started["id"]).wait_for(pattern="end")
+    going = call("sh_detail", {"selector": "stdout"})["stdout"]
+    call("sh_kill")
+    assert going == call("sh_detail", {"selector": "stdout"})["stdout"]
+    assert (going["total_bytes"], going["total_lines"]) == (23893, 5000)
 
 
 def test_output_reaches_a_listener_and_a_cancelled_call_leaves_nothing(marker: Marker) -> None:

@@ -121,14 +121,24 @@ def options_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _WORDS = {option: name for name, (option, _) in JSON_NAMES.items()}
+#: By code: the way out that only Python has, and the one that the tools have.
+_WAYS = {
+    "background_incompatible": (
+        "judge the result of handle.wait()",
+        "follow the run with sh_logs and look at it with sh_detail",
+    ),
+    "other_origin": ("force_origin=True puts it here all the same", "name its own folder in dir"),
+}
 
 
 def in_their_words(error: VeilError) -> dict[str, Any]:
-    """The error as the tools show it, with the options called what they are called here."""
+    """The error as the tools show it, with options and ways out called what they are called here."""
     told = error.to_dict()
     head, colon, rest = told["message"].partition(":")
     if colon and any(word in _WORDS for word in head.split(", ")):
         told["message"] = ", ".join(_WORDS.get(word, word) for word in head.split(", ")) + colon + rest
+    if told["error"] in _WAYS:
+        told["message"] = told["message"].replace(*_WAYS[told["error"]])
     facts = told["facts"]
     if isinstance(facts.get("options"), list):
         facts["options"] = [_WORDS.get(name, name) for name in facts["options"]]

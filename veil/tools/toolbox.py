@@ -17,6 +17,7 @@ from veil.stateful import shell_named
 from veil.tools.plain import plain
 from veil.tools.reading import in_their_words, options_of, read
 from veil.tools.table import Tool, catalogue, governed
+from veil.tools.underway import with_output_so_far
 
 if TYPE_CHECKING:
     from veil.governed import Boundary
@@ -90,7 +91,7 @@ class Everywhere:
         return (veil.start if session is None else shell_named(session, {}).start)(command, **options)
 
     def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
-        return veil.detail(id, **options)
+        return with_output_so_far(veil.detail(id, **options))
 
     def logs(self, id: str | None, options: dict[str, Any]) -> veil.Logs:
         return veil.logs(veil.handle_of().id if id is None else id, **options)
