@@ -16,7 +16,7 @@ from veil.governed.approvals import EXPIRES, Answer, Approver, Question
 from veil.governed.approvers import later
 from veil.governed.audit import Audit
 from veil.governed.budgets import Account, Budget, Spent
-from veil.governed.calls import Bounds, call_of, shown
+from veil.governed.calls import Bounds, call_of, note_of, refused
 from veil.governed.consent import Consent
 from veil.governed.denials import Denials
 from veil.governed.environment import PASSED, constrained, digest_of
@@ -180,20 +180,25 @@ class Boundary:
     def _judged(
         self, argv: Sequence[str], timeout: object, out: object, err: object, labels: Sequence[Label]
     ) -> Passed:
-        request, cwd = "gov-" + os.urandom(6).hex(), self._cwd
-        note: dict[str, Any] = {"id": request, "argv": shown(argv), "cwd": cwd, "policy": self.policy.digest}
-        note["environment"] = self._environment_digest
+        note = self._note(argv)
+        request, cwd = note["id"], note["cwd"]
         try:
             call = call_of(argv, timeout, out, err, self.bounds)
             note.update(timeout=call.timeout, caps=[call.stdout_chars, call.stderr_chars])
             passed = self._gate.judge_call(request, call, cwd, labels, note)
         except (BadInput, Denied) as error:
-            error.facts["id"] = request
-            refused = {"decision": "deny", "code": error.code, "message": str(error), "effect": "none"}
-            self.audit.append("request", {**note, **refused})
+            self.audit.append("request", refused(note, error))
             raise
         self.audit.append("request", note)
         return passed
+
+    def unheard(self, argv: object, error: BadInput) -> BadInput:
+        """Note a request that cannot be put to ``run`` at all; returns the error, with the id of the request."""
+        self.audit.append("request", refused(self._note(argv), error))
+        return error
+
+    def _note(self, argv: object) -> dict[str, Any]:
+        return note_of(argv, self._cwd, self.policy.digest, self._environment_digest)
 
     # -- approvals
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from veil.model.errors import BadInput
+from veil.model.errors import BadInput, Refused
 
 #: No call may ask for more characters of a stream than this, whatever the boundary allows.
 HARD_CHARS = 10_000_000
@@ -95,3 +96,16 @@ def shown(argv: object) -> Any:
     if isinstance(argv, Sequence) and not isinstance(argv, (str, bytes)):
         return [word if isinstance(word, str) else repr(word) for word in argv]
     return repr(argv)
+
+
+def note_of(argv: object, cwd: str, policy: str, environment: str) -> dict[str, Any]:
+    """What the audit has of every request. Its effect is ``none`` until there is the line of a dispatch."""
+    request = "gov-" + os.urandom(6).hex()
+    facts = {"id": request, "argv": shown(argv), "cwd": cwd, "policy": policy, "environment": environment}
+    return {**facts, "effect": "none"}
+
+
+def refused(note: Mapping[str, Any], error: BadInput | Refused) -> dict[str, Any]:
+    """The note of a request that is refused for this error, which gets the id of the request."""
+    error.facts["id"] = note["id"]
+    return {**note, "decision": "deny", "code": error.code, "message": str(error)}

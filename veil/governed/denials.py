@@ -20,8 +20,15 @@ class _Denied:
     word: str | None
 
     def is_this(self, seen: Seen) -> bool:
+        if _hands_on(seen):
+            return False  # what it starts is looked at by itself
         same = bool(self.names & seen.program.names) or (self.digest is not None and self.digest == seen.program.digest)
         return same and (self.word is None or self.word in _operands(seen))
+
+
+def _hands_on(seen: Seen) -> bool:
+    """A launcher with something to start. With nothing, or with what is not understood, it is a program itself."""
+    return seen.launcher and bool(seen.program.names & TRANSPARENT)
 
 
 def _operands(seen: Seen) -> list[str]:
@@ -41,7 +48,7 @@ class Denials:
         denied = []
         for one in seen:
             # behind a launcher that is not understood, all that it may start is meant
-            if not one.program.names & TRANSPARENT:
+            if not _hands_on(one):
                 operands = _operands(one)
                 names, digest = one.program.names, one.program.digest
                 denied.append(_Denied(names, digest, operands[0] if operands else None))

@@ -40,7 +40,9 @@ def completion(lines: Iterable[Mapping[str, Any]], id: str) -> dict[str, Any]:
 
 def _missing(found: Mapping[str, Any]) -> list[str]:
     if found.get("ended") is None:
-        return ["nothing was run" if found.get("effect") == "none" else "how it ended is not known: look, then retry"]
+        if found.get("effect") == "none":
+            return ["nothing was run"]
+        return ["how it ended is not known: inspect what it has done before any retry"]
     missing = []
     if found["ended"] not in ("exited", "signaled"):
         missing.append(f"it ended as {found['ended']}: inspect what it has done before any retry")

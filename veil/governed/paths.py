@@ -94,13 +94,16 @@ class Workspace:
         return None
 
     def named(self, words: Sequence[str], cwd: str) -> list[str]:
-        """Every existing path below the workspace that these words may name, relative to it."""
+        """Every existing path below the workspace that these words may name, relative to it.
+
+        A folder has a slash at its end, but for ``.``.
+        """
         found: dict[str, None] = {}
         for word in words:
             for candidate in candidates(word):
                 path = os.path.join(cwd, candidate.text)
                 if os.path.lexists(path) and self.inside(real := os.path.realpath(path)):
-                    found[self.relative(real)] = None
+                    found[self.relative(real) + ("/" if os.path.isdir(real) and real != self.root else "")] = None
         return list(found)
 
     def _leads_out(self, candidate: Candidate, cwd: str) -> str | None:

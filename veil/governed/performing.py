@@ -64,6 +64,12 @@ class Performance:
             self._broke(error)
             error.facts.setdefault("id", self._passed.id)
             raise
+        except Exception as error:
+            self._broke(error)
+            if not self._watched.dispatched:
+                raise
+            why = f"what runs it has failed: {type(error).__name__}: {error}"
+            raise EffectUnknown(why, id=self._passed.id) from error
         except BaseException as error:
             self._broke(error)
             raise

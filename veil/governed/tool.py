@@ -37,9 +37,7 @@ def run_shell_command(boundary: Boundary, arguments: Mapping[str, Any]) -> dict[
         ``{"ok": false, "error": code, "message": ..., "facts": {...}}``.
     """
     try:
-        for name in arguments:
-            if name not in _INPUTS:
-                raise BadInput(name, arguments[name], f"one of {', '.join(_INPUTS)} (no cwd, env, stdin or TTY)")
+        _check(boundary, arguments)
         result = boundary.run(
             arguments.get("argv", ()),
             timeout_s=arguments.get("timeout_s"),
@@ -49,3 +47,13 @@ def run_shell_command(boundary: Boundary, arguments: Mapping[str, Any]) -> dict[
     except VeilError as error:
         return {"ok": False, **error.to_dict()}
     return {"ok": True, **result.to_dict()}
+
+
+def _check(boundary: Boundary, arguments: object) -> None:
+    """Raises ``BadInput`` for arguments that no call has; the audit has that request too."""
+    if not isinstance(arguments, Mapping):
+        raise boundary.unheard(None, BadInput("arguments", arguments, "an object with argv"))
+    for name in arguments:
+        if name not in _INPUTS:
+            wrong = BadInput(str(name), arguments[name], f"one of {', '.join(_INPUTS)} (no cwd, env, stdin or TTY)")
+            raise boundary.unheard(arguments.get("argv"), wrong)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from veil.policy.interpreters import code_of, interpreter_of
 from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
-from veil.policy.names import names_of, words_in
+from veil.policy.names import listed, names_of, words_in
 from veil.policy.options import is_option
 
 #: Tells what an argv may do: one of the pre-check's categories, and why.
@@ -24,6 +24,19 @@ _HARMLESS = ("read-only", "mutating")
 _RANK = {name: n for n, name in enumerate(("read-only", "mutating", "unknown", "complex", "network", "destructive"))}
 _KINDS = {"network": "network", "destructive": "destructive", "complex": "opaque"}
 
+#: Programs of which the pre-check knows no more than that they change something, or nothing at all.
+_JUDGED = {
+    **dict.fromkeys(
+        listed(
+            "dpkg rpm easy_install mix hex nuget dotnet mvn mvnw gradle gradlew sbt vcpkg conan xbps-install "
+            "xbps-remove tlmgr"
+        ),
+        "packages",
+    ),
+    **dict.fromkeys(listed("twine wscat curlie hurl restic borg dropbear dbclient"), "network"),
+    # what they end or stop is not theirs
+    **dict.fromkeys(listed("kill killall pkill skill fuser systemctl service"), "destructive"),
+}
 
 _ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
 
@@ -73,7 +86,10 @@ def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Con
         found += [Concern("opaque", at, "it changes what make runs") for at in _remade(seen.argv)]
     category, why = tables.risk(seen.argv)
     package = bool(names & tables.packages)
-    if category in _KINDS or (package and category not in _HARMLESS):
+    known = next((_JUDGED[name] for name in names if name in _JUDGED), None)
+    if known is not None and category not in ("read-only", *_KINDS):
+        found.append(Concern(known, _first(seen.argv, category, tables.risk), why))
+    elif category in _KINDS or (package and category not in _HARMLESS):
         kind = "packages" if package else _KINDS[category]
         found.append(Concern(kind, _first(seen.argv, category, tables.risk), why))
     if category not in _HARMLESS:

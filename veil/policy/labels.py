@@ -5,6 +5,7 @@ The built-in model has three levels, ``public < internal < secret``. A host with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -73,19 +74,28 @@ class Clearances:
 def carried(paths: Sequence[str], labels: Sequence[tuple[str, str]]) -> tuple[Label, ...]:
     """The labels of paths below the workspace; ``x/**`` also covers ``x`` itself. The last matching row wins.
 
-    A folder carries what lies in it, so a pattern that could match below it counts too.
+    A folder (a path with a slash at its end, or ``.``) carries what lies in it, so a pattern that
+    could match below it counts too.
     """
     found = []
     for path in paths:
         level = None
         for pattern, sensitivity in labels:
-            if _covers(pattern, path):
+            if _covers(pattern, path.rstrip("/")):
                 level = sensitivity
-        inside = [row for row in labels if row[0].startswith("" if path == "." else path.rstrip("/") + "/")]
+        inside = [row for row in labels if _below(row[0], path)]
         worst = max([level or LEVELS[0], *(row[1] for row in inside)], key=LEVELS.index)
         if worst != LEVELS[0]:
-            found.append(Label(path, worst))
+            found.append(Label(path.rstrip("/"), worst))
     return tuple(found)
+
+
+def _below(pattern: str, path: str) -> bool:
+    """Whether a pattern could match something below a path; a wildcard also stands for slashes."""
+    if path == "." or pattern.startswith(path.rstrip("/") + "/"):
+        return True
+    plain, *wild = re.split(r"[*?\[]", pattern, maxsplit=1)
+    return bool(wild) and path.endswith("/") and path.startswith(plain)
 
 
 def _covers(pattern: str, path: str) -> bool:

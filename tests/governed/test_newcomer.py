@@ -1,0 +1,98 @@
+"""What a reader of the reference tries first, and what somebody tries who wants to get around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bounds import allow, bounded, kinds, script
+
+from veil.governed import Denied, EffectUnknown, Policy, Scripted, run_shell_command
+from veil.governed.errors import ApprovalRequired
+from veil.host.orders import Controls
+from veil.model.record import Record
+from veil.policy.labels import carried
+from veil.runner import Asked, Runner
+
+
+@pytest.mark.parametrize("arguments", [{"argv": ["cat", "in"], "cwd": "/"}, {"env": {}}, [], None, "cat in"])
+def test_a_tool_call_that_means_nothing_is_answered_and_leaves_its_line(ws: Path, arguments: Any) -> None:
+    at = bounded(ws, allow("cat"))
+    answer = run_shell_command(at, arguments)
+    assert (answer["ok"], answer["error"]) == (False, "bad_input")
+    (line,) = at.audit.lines()
+    assert (line["kind"], line["decision"], line["code"], line["effect"]) == ("request", "deny", "bad_input", "none")
+    assert line["id"] == answer["facts"]["id"]
+    assert at.completion(line["id"])["open"] == ["nothing was run"]
+
+
+def test_a_request_that_waits_for_an_approval_has_done_nothing(ws: Path) -> None:
+    at = bounded(ws)
+    with pytest.raises(ApprovalRequired) as error:
+        at.run(["cat", "in"])
+    told = at.completion(error.value.facts["id"])
+    assert (told["effect"], told["open"]) == ("none", ["nothing was run"])
+
+
+@pytest.mark.parametrize("argv", [["env"], ["timeout", "5"], ["nohup"]])
+def test_a_denied_launcher_with_nothing_to_start_is_denied_for_good(ws: Path, argv: list[str]) -> None:
+    at = bounded(ws, allow("cat"), approver=Scripted([False, True]))
+    for code in ("denied_by_approver", "denied_before"):
+        with pytest.raises(Denied) as error:
+            at.run(argv)
+        assert error.value.code == code
+    # what others are started by was not meant
+    assert at.run(["env", "cat", "in"]).returncode == 0
+
+
+class _Breaks(Runner):
+    """Runs everything, and then cannot keep what came of it."""
+
+    def perform(self, asked: Asked, controls: Controls) -> Record:
+        super().perform(asked, controls)
+        raise OSError("no space left")
+
+
+def test_a_provider_that_fails_after_the_start_leaves_an_unknown_effect(ws: Path) -> None:
+    at = bounded(ws, allow("touch"), runner=_Breaks())
+    with pytest.raises(EffectUnknown, match="before any retry") as error:
+        at.run(["touch", "made"])
+    assert (error.value.code, isinstance(error.value.__cause__, OSError)) == ("provider_failed", True)
+    assert (ws / "made").exists()
+    assert kinds(at) == ["request", "dispatch", "end"]
+    assert at.completion(error.value.facts["id"])["effect"] == "unknown"
+
+
+@pytest.mark.parametrize("pattern", ["*.pem", "**/*.pem", "d*/k.pem", "deep/k.pem", "[d]eep/*"])
+def test_a_folder_carries_what_a_pattern_finds_in_it(ws: Path, pattern: str) -> None:
+    (ws / "deep").mkdir()
+    (ws / "deep" / "k.pem").write_text("key\n")
+    at = bounded(ws, Policy("blocklist", labels=((pattern, "secret"),)))
+    for words in (["deep/k.pem"], ["deep"], ["deep/"], ["."]):
+        with pytest.raises(Denied) as error:
+            at.run(["grep", "-r", "key", *words])
+        assert error.value.code == "data_flow_denied"
+    assert at.run(["cat", "in"]).stdout == "inside\n"
+    assert not carried(["other/"], [("deep/*", "secret")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "argv"),
+    [
+        ("packages", ["dpkg", "-i", "x.deb"]),
+        ("packages", ["rpm", "-e", "x"]),
+        ("packages", ["mvn", "install"]),
+        ("packages", ["gradle", "build"]),
+        ("network", ["twine", "upload", "x"]),
+        ("destructive", ["kill", "-9", "1"]),
+        ("destructive", ["pkill", "x"]),
+        ("destructive", ["systemctl", "stop", "x"]),
+    ],
+)
+def test_tools_that_only_the_policy_minds(ws: Path, tmp_path: Path, kind: str, argv: Sequence[str]) -> None:
+    script(tmp_path / "bin" / argv[0], "exit 0\n")
+    at = bounded(ws, Policy("blocklist"), path=str(tmp_path / "bin"))
+    told = at.decide(argv).decision
+    assert (told.answer, told.rules) == ("ask", (f"builtin:{kind}",))
