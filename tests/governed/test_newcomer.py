@@ -96,3 +96,62 @@ def test_tools_that_only_the_policy_minds(ws: Path, tmp_path: Path, kind: str, a
     at = bounded(ws, Policy("blocklist"), path=str(tmp_path / "bin"))
     told = at.decide(argv).decision
     assert (told.answer, told.rules) == ("ask", (f"builtin:{kind}",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "w ../outside/new",
+        "w../outside/new",
+        "1w../outside/new",
+        "$!w../outside/new",
+        "/in/w../outside/new",
+        "/in/{w../outside/new\n}",
+        "s/i/o/gw../outside/new",
+        "s,i,o,w ../outside/new",
+        "w{top}/outside/new",
+        "w {top}/outside/new",
+        "s/i/o/w{top}/outside/new",
+        "w/new-in-the-root",
+        "r../outside/secret",
+        "r {top}/outside/secret",
+        "wlink",
+        "1w link",
+        "r link",
+        "s/i/o/\nw link",
+    ],
+)
+def test_files_that_a_script_of_sed_names_stay_inside(ws: Path, text: str) -> None:
+    (ws / "link").symlink_to("../outside/secret")
+    at = bounded(ws, Policy("always_allow"), approver=lambda question: True)
+    script = text.replace("{top}", str(ws.parent))
+    for argv in (["sed", "-n", script, "in"], ["env", "sed", "-ne", script, "in"], ["sed", "-n", "-e" + script, "in"]):
+        with pytest.raises(Denied) as error:
+            at.run(argv)
+        assert error.value.code == "outside_workspace"
+    assert kinds(at) == ["request"] * 3
+    assert (ws / "../outside/secret").read_text() == "secret\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["s/bar/raw/", "s/w/x/g", "s/r/w/", "s/in/out/w new", "wnew", "$r in", "s,/in,/out,w sub/new", "y/rw/wr/"]
+)
+def test_usual_scripts_of_sed_run(ws: Path, text: str) -> None:
+    at = bounded(ws, Policy("always_allow"))
+    if ",/" in text:  # what stands behind a comma may be a path
+        with pytest.raises(Denied):
+            at.run(["sed", text, "in"])
+    else:
+        assert at.run(["sed", text, "in"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["x ../outside/secret", "x ../outside/new", "x link", "x {top}/outside/new", "x\tlink"]
+)
+def test_a_path_behind_a_blank_is_one(ws: Path, word: str) -> None:
+    (ws / "link").symlink_to("../outside/secret")
+    at = bounded(ws, Policy("always_allow"))
+    with pytest.raises(Denied) as error:
+        at.run(["cat", word.replace("{top}", str(ws.parent))])
+    assert error.value.code == "outside_workspace"
+    assert at.run(["echo", "in and / or: see ..., this"]).returncode == 0

@@ -86,7 +86,7 @@ class Explainer:
 
         judged = self._judge.judge(words, cwd, lookup, lookup)
         reasons, answer = list(judged.reasons), judged.decision.answer
-        escape = self._workspace.escape(words[1:], folder)
+        escape = self._workspace.escape(words, folder)
         if escape is not None:
             answer = "deny"
             reasons.insert(0, Reason("deny", "builtin:outside_workspace", f"{escape.word!r}: {escape.why}", words[0]))

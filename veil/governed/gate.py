@@ -94,7 +94,7 @@ class Gate:
                 return "outside_workspace", f"the working directory {cwd} has become a link"
         except ValueError as error:
             return "outside_workspace", f"the working directory is {error}: {cwd} leads out of the workspace"
-        escape = self._workspace.escape(argv[1:], cwd)
+        escape = self._workspace.escape(argv, cwd)
         if escape is not None:
             return "outside_workspace", f"{escape.word!r} is refused: {escape.why}"
         return None

@@ -25,7 +25,13 @@ _ADDRESS = re.compile(
 )
 _FILE_ADDRESS = re.compile(r"(?:^|[^A-Za-z0-9_.-])file:|^-[A-Za-z0-9]file:|^-[^-].*file:/", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{\w+[^}]*\}|\w+)/")
-_BLANK = re.compile(r"\s(?=/)")
+_BLANK = re.compile(r"\s(?=\S)")
+#: What a script of sed reads or writes stands behind these letters, up to the end of the line: where a command may
+#: begin, or among the flags of ``s///``. With ``_TAIL`` it looks like the end of ``s/w/x/`` just as well.
+_SED = re.compile(r"(?<![A-Za-z])[gpiIeEmM]*[rRwW][ \t]*")
+_TAIL = re.compile(r"/[^/]*/[A-Za-z\d]*$")
+#: No path is longer.
+_LONGEST = 4096
 #: More separators than this, and only neighbouring ones are taken together.
 _MANY = 12
 #: Up to here a slash behind a dash is taken for the beginning of a path behind bundled letters (``-xvf/etc/x``);
@@ -84,10 +90,19 @@ def candidates(word: str) -> Iterator[Candidate]:
             inner = start > _BUNDLE and word[start] in "/." and word[start - 1].isalnum()
             yield Candidate(text, only_if_there=inner, or_folder=inner and word[start] == "/")
     for match in _BLANK.finditer(word):
-        text = re.split(r"[\s\"'`)};|&<>]", word[match.end() :], maxsplit=1)[0]
+        text = re.split(r"[\s\"'`)};|&<>]", word[match.end() : match.end() + _LONGEST], maxsplit=1)[0]
         if text not in seen and len(text) > 1:
             seen.add(text)
-            yield Candidate(text, only_if_there=True)
+            yield Candidate(text, only_if_there=True, or_folder=True)
+
+
+def of_sed(word: str) -> Iterator[Candidate]:
+    """The files that a word names if it is a script of sed."""
+    for match in _SED.finditer(word):
+        text = word[match.end() : match.end() + _LONGEST].split("\n", 1)[0]
+        if text.strip("/") and len(text) < _LONGEST:
+            unclear = _TAIL.match(text) is not None
+            yield Candidate(text, only_if_there=unclear, or_folder=unclear)
 
 
 def _within(start: int, spans: Sequence[tuple[int, int]]) -> bool:
