@@ -26,6 +26,9 @@ from veil.runner import Asked, Runner, checked
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+#: Characters of the name of a session.
+MAX_NAME = 80
+
 _numbers = itertools.count(1)
 _named: dict[str, Shell] = {}
 _named_lock = threading.Lock()
@@ -251,8 +254,8 @@ def shell_named(name: str, options: Mapping[str, Any] | None = None) -> Shell:
 def _enter(runner: Runner, name: str | None, options: Mapping[str, Any]) -> Shell:
     if name is None:
         name = next(free for number in _numbers if (free := f"s{number}") not in _named)
-    elif not isinstance(name, str) or not name.strip() or len(name) > 80 or not name.isprintable():
-        raise BadInput("name", name, "a name of 1 to 80 characters that can be printed")
+    elif not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        raise BadInput("name", name, f"a name of 1 to {MAX_NAME} characters that can be printed")
     made = Shell(runner, name, options)
     with _named_lock:
         if name in _named:

@@ -87,7 +87,9 @@ def test_slips_with_one_meaning_are_taken(name: str, slip: Any, meant: dict[str,
         ("sh_run", {"command": "touch ran", "expect": "{exit: 0}"}, "bad_input", "expect"),
         ("sh_run", {"command": "touch ran", "sandbox": {"netwrok": False}}, "bad_input", "did you mean 'network'?"),
         ("sh_run", {"command": "touch ran", "cwd": "not/there"}, "bad_input", "cwd"),
-        ("sh_run", {"command": "touch ran", "session": ""}, "bad_input", "name"),
+        ("sh_run", {"command": "touch ran", "session": ""}, "bad_input", "session: "),
+        ("sh_run", {"command": "touch ran", "session": {}}, "bad_input", "session: "),
+        ("sh_run", {"command": "touch ran", "session": ["a"], "background": True}, "bad_input", "session: "),
         ("sh_run", {"command": "  "}, "bad_input", "blank"),
         ("sh_run", {}, "bad_input", "sh_run needs it"),
         ("sh_run", ["touch ran"], "bad_input", "an object with command"),
@@ -99,6 +101,7 @@ def test_slips_with_one_meaning_are_taken(name: str, slip: Any, meant: dict[str,
         ),
         ("sh_detail", {"id": "cmd1"}, "not_found", "cmd1"),
         ("sh_detail", {"selector": "stdouts"}, "bad_input", "stdout or stderr"),
+        ("sh_detail", {"limit": {}}, "bad_input", "limit: "),
         ("sh_logs", {"id": "one"}, "bad_input", "id"),
         ("sh_logs", {"id": "cmd1", "stdout_cursor": -1}, "bad_input", "cursor"),
         ("sh_kill", {}, "not_found", "background run"),
@@ -106,6 +109,9 @@ def test_slips_with_one_meaning_are_taken(name: str, slip: Any, meant: dict[str,
         ("sh_plan", {"command": ""}, "bad_input", "blank"),
         ("sh_restore", {"label": "never"}, "not_found", "never"),
         ("sh_checkpoint", {"dir": "not/there"}, "bad_input", "dir"),
+        ("sh_checkpoint", {"dir": "\ud800"}, "bad_input", "dir: "),
+        ("sh_restore", {"dir": "\ud800"}, "bad_input", "dir: "),
+        ("sh_checkpoints", {"dir": "\ud800"}, "bad_input", "dir: "),
         ("sh_checkpoint", {"name": "x"}, "unknown_option", "label, dir"),
     ],
 )
@@ -142,6 +148,10 @@ def test_units_are_those_of_the_names() -> None:
     told = call("sh_run", {"command": "sleep 60", "timeout_ms": 300})
     assert told["timed_out"] is True
     assert 0.3 <= time.monotonic() - began < 30
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert call("sh_run", {"command": "exit 3", "retries": 1.0})["attempts"] == 2
 
 
 def test_which_run_is_meant_where_none_is_named() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from veil import BadInput, UnknownOption, VeilError
 from veil.asking.options import JSON_NAMES
 from veil.model.errors import nearest
+from veil.stateful import MAX_NAME
 from veil.tools.table import Tool
 from veil.tools.typed import Schema
 
@@ -43,6 +45,7 @@ def read(tool: Tool, arguments: object) -> dict[str, Any]:
         if key == "timeout":
             _require_milliseconds(value)
         value = _typed(value, tool.arguments[name])
+        _require_usable(name, value)
         if name in found and found[name] != value:
             raise BadInput(key, value, f"the same as {said[name]}, or only one of the two")
         found[name], said[name] = value, key
@@ -80,6 +83,21 @@ def _require_milliseconds(value: object) -> None:
         )
 
 
+def _require_usable(name: str, value: object) -> None:
+    """What the tools hand on to where only Python's own callers come, who are held by types."""
+    if name == "session" and not (
+        isinstance(value, str) and value.strip() and len(value) <= MAX_NAME and value.isprintable()
+    ):
+        raise BadInput(name, value, f"a name of 1 to {MAX_NAME} characters that can be printed")
+    if name == "limit" and (isinstance(value, bool) or not isinstance(value, int)):
+        raise BadInput(name, value, "a whole number of bytes")
+    if name == "dir" and isinstance(value, str):
+        try:
+            os.fsencode(value)
+        except UnicodeEncodeError:
+            raise BadInput(name, value, "a path that can be encoded (it holds a lone surrogate)") from None
+
+
 def _kinds(schema: Schema) -> set[str]:
     parts = schema.get("anyOf", [schema])
     return {part["type"] for part in parts if "type" in part}
@@ -88,6 +106,8 @@ def _kinds(schema: Schema) -> set[str]:
 def _typed(value: Any, schema: Schema) -> Any:
     """A switch, a number or an object that came as text, where text has no meaning of its own."""
     kinds = _kinds(schema)
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds:
+        return int(value)  # 2.0 is a whole number in JSON
     if not isinstance(value, str) or "string" in kinds:
         return value
     if "boolean" in kinds and value.lower() in _SWITCHES:
