@@ -155,3 +155,24 @@ def test_a_path_behind_a_blank_is_one(ws: Path, word: str) -> None:
         at.run(["cat", word.replace("{top}", str(ws.parent))])
     assert error.value.code == "outside_workspace"
     assert at.run(["echo", "in and / or: see ..., this"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["sh", "-c", "cat in"],
+        ["bash", "-xc", "cd . && cat -n ./in"],
+        ["env", "python3", "-c", "import os; os.system('cat in')"],
+        ["xargs", "-a", "in", "cat"],
+        ["find", ".", "-name", "in", "-exec", "cat", "{}", ";"],
+    ],
+)
+def test_what_was_denied_is_denied_inside_an_interpreter_too(ws: Path, argv: list[str]) -> None:
+    at = bounded(ws, approver=Scripted([False, True, True]))
+    with pytest.raises(Denied):
+        at.run(["cat", "in"])
+    with pytest.raises(Denied) as error:
+        at.run(argv)
+    assert error.value.code == "denied_before"
+    assert at.run(["sh", "-c", "echo cat; ls"]).returncode == 0, "another program was not meant"
+    assert at.run(["echo", "cat", "sub"]).returncode == 0

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from veil.policy.launchers import TRANSPARENT, Seen
-from veil.policy.names import skeleton
+from veil.policy.names import listed, skeleton, words_in
 from veil.policy.options import is_option
+from veil.policy.programs import Program
+
+#: Programs that start others with arguments that they find elsewhere.
+_ADDING = listed("xargs gxargs parallel find gfind fd fdfind")
+#: Words behind a name in a script that may be its arguments.
+_FAR = 64
 
 
 @dataclass(frozen=True)
@@ -19,11 +25,12 @@ class _Denied:
     digest: str | None
     word: str | None
 
-    def is_this(self, seen: Seen) -> bool:
+    def is_this(self, seen: Seen, adds: bool) -> bool:
+        """``adds``: something puts arguments behind a program that are not in the argv."""
         if _hands_on(seen):
             return False  # what it starts is looked at by itself
         same = bool(self.names & seen.program.names) or (self.digest is not None and self.digest == seen.program.digest)
-        return same and (self.word is None or self.word in _operands(seen))
+        return same and (self.word is None or (adds and bool(seen.through)) or self.word in _operands(seen))
 
 
 def _hands_on(seen: Seen) -> bool:
@@ -34,6 +41,15 @@ def _hands_on(seen: Seen) -> bool:
 def _operands(seen: Seen) -> list[str]:
     words = [word for word in seen.argv[1:] if not is_option(word)]
     return [skeleton(word.rstrip("/").rpartition("/")[2] or word) for word in words]
+
+
+def _inside(seen: Seen) -> Iterator[Seen]:
+    """What the words of a program may start if they are scripts."""
+    for word in seen.argv[1:]:
+        words = words_in(word)
+        if len(words) > 1:
+            for at, name in enumerate(words):
+                yield Seen(words[at : at + _FAR], -1, Program(name), sure=False, through=(seen.argv[0],))
 
 
 class Denials:
@@ -59,4 +75,8 @@ class Denials:
         """The program of these that was denied before, or ``None``."""
         with self._lock:
             denied = tuple(self._denied)
-        return next((one.argv[0] for one in seen for entry in denied if entry.is_this(one)), None)
+        if not denied:
+            return None
+        adds = any(one.program.names & _ADDING for one in seen)
+        programs = [part for one in seen for part in (one, *_inside(one))]
+        return next((one.argv[0] for one in programs for entry in denied if entry.is_this(one, adds)), None)
