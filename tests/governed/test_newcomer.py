@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import pytest
 from bounds import allow, bounded, kinds, script
 
+from veil.executors.base import Running
 from veil.governed import Denied, EffectUnknown, Policy, Scripted, run_shell_command
 from veil.governed.errors import ApprovalRequired
 from veil.host.orders import Controls
+from veil.model.errors import VeilError
+from veil.model.plan import Work
 from veil.model.record import Record
 from veil.policy.labels import carried
 from veil.runner import Asked, Runner
@@ -176,3 +180,36 @@ def test_what_was_denied_is_denied_inside_an_interpreter_too(ws: Path, argv: lis
     assert error.value.code == "denied_before"
     assert at.run(["sh", "-c", "echo cat; ls"]).returncode == 0, "another program was not meant"
     assert at.run(["echo", "cat", "sub"]).returncode == 0
+
+
+def test_an_audit_that_breaks_while_a_command_runs_leaves_an_unknown_effect(ws: Path, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    script(ws / "spoils", f"touch made; echo damage >> {log}\n")
+    at = bounded(ws, Policy("always_allow"), audit=log)
+    with pytest.raises(EffectUnknown, match="before any retry") as error:
+        at.run(["./spoils"])
+    assert error.value.code == "provider_failed"
+    assert (ws / "made").exists()
+
+
+class _Misses(Runner):
+    """What runs refuses to begin."""
+
+    def ask(self, *args: Any, **more: Any) -> Asked:
+        asked = super().ask(*args, **more)
+        return dataclasses.replace(asked, kit=dataclasses.replace(asked.kit, executor=_Nothing()))
+
+
+class _Nothing:
+    name = "nothing"
+
+    def begin(self, work: Work, controls: Controls) -> Running:
+        raise VeilError("not in this recording")
+
+
+def test_what_refuses_to_begin_has_done_nothing(ws: Path) -> None:
+    at = bounded(ws, allow("touch"), runner=_Misses())
+    with pytest.raises(VeilError, match="not in this recording"):
+        at.run(["touch", "made"])
+    end = list(at.audit.lines())[-1]
+    assert (end["kind"], end["ended"], end["effect"]) == ("end", "not_dispatched", "none")

@@ -80,7 +80,11 @@ class Performance:
             # the kernel counts for its limit in another way than it tells: what was left is used up
             cpu = max(cpu, self._left("cpu") or 0.0)
         self._account.charge(outcome.seconds, cpu, 0 if usage is None else usage.max_rss_bytes)
-        return self._conclude(record, cpu)
+        try:
+            return self._conclude(record, cpu)
+        except Refused as error:  # it ran, and the audit cannot say so
+            why = f"how it ended could not be noted ({error})"
+            raise EffectUnknown(why, id=self._passed.id, record=record.id) from error
 
     def _perform(self, runner: Runner, orders: Orders) -> Record:
         passed = self._passed
