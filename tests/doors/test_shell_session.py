@@ -154,6 +154,14 @@ CARRIED = {
 }
 
 
+@pytest.mark.parametrize("on", ["set -o posix", "POSIXLY_CORRECT=1", "export POSIXLY_CORRECT=1"])
+def test_posix_mode_goes_with_functions_that_it_would_not_take(sh: veil.Shell, on: str) -> None:
+    assert out(sh, f"m.n() {{ echo mn; }}; source() {{ echo so; }}; V=1; {on}") == ""
+    assert out(sh, "m.n; echo $V; set -o | grep posix") == "mn\n1\nposix          \ton\n"
+    assert out(sh, "set +o posix; source x") == "so\n"
+    assert out(sh, "m.n; set -o | grep posix") == "mn\nposix          \toff\n"
+
+
 @pytest.mark.parametrize("commands", CARRIED.values(), ids=list(CARRIED))
 def test_carried_as_by_one_bash(tmp_path: Path, commands: list[str]) -> None:
     _same_as_bash(tmp_path, commands)

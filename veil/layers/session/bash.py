@@ -32,6 +32,9 @@ _LOUD = ("verbose", "xtrace")
 
 _DECLARED = re.compile(r"declare -(\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
 
+#: A variable that switches POSIX mode on, in which some names of functions that bash takes otherwise end the shell.
+_STRICT = "POSIXLY_CORRECT"
+
 #: On one line, so that what stands behind it counts its lines as before. Options are told first, and those that would
 #: show or end what follows are switched off. At the end of a function its locals can be seen: then what is global is
 #: marked (``-t`` means nothing for variables), and a local that hides something global is taken away.
@@ -133,9 +136,11 @@ def _defining(state: State, env: Mapping[str, str], out: int) -> list[str]:
     there = state.exported.keys() | {variable.name for variable in state.variables}
     if missing := _FROM_THE_START - there:
         lines.append(f"builtin unset -v {' '.join(sorted(missing))}")
-    declared = [text for variable in state.variables if (text := _again(variable, state, env))]
+    again = ((variable.name, _again(variable, state, env)) for variable in state.variables)
+    declared = {name: text for name, text in again if text}
+    strict = declared.pop(_STRICT, None)
     if declared:
-        lines.append("builtin eval " + shlex.quote("\n".join(declared)))
+        lines.append("builtin eval " + shlex.quote("\n".join(declared.values())))
     if state.functions:
         lines.append(f"builtin eval {shlex.quote(state.functions)} || builtin printf 'functions\\0' >&{out}")
         lines += [f"builtin declare -fx {shlex.quote(name)}" for name in state.exported_functions]
@@ -146,6 +151,8 @@ def _defining(state: State, env: Mapping[str, str], out: int) -> list[str]:
     lines += [f"builtin pushd -n {shlex.quote(path)} >/dev/null" for path in reversed(state.directories[1:])]
     if state.arguments:
         lines.append(f"builtin set -- {shlex.join(state.arguments)}")
+    if strict is not None:
+        lines.append(f"builtin eval {shlex.quote(strict)}")
     return lines
 
 
