@@ -213,3 +213,30 @@ def test_what_refuses_to_begin_has_done_nothing(ws: Path) -> None:
         at.run(["touch", "made"])
     end = list(at.audit.lines())[-1]
     assert (end["kind"], end["ended"], end["effect"]) == ("end", "not_dispatched", "none")
+
+
+@pytest.mark.parametrize("front", [[], ["env"], ["nice", "timeout", "60"], ["find", "in", "-exec"]])
+def test_an_approval_is_bound_to_the_program_behind_launchers_too(ws: Path, front: list[str]) -> None:
+    tool = script(ws / "tool", "echo good\n")
+    at = bounded(ws)
+    argv = [*front, "./tool", *([";"] if "find" in front else [])]
+    with pytest.raises(ApprovalRequired) as error:
+        at.run(argv)
+    at.approve(error.value.facts["approval"])
+    tool.write_text("#!/bin/sh\necho evil\n")
+    with pytest.raises(ApprovalRequired):
+        at.run(argv)
+    tool.write_text("#!/bin/sh\necho good\n")
+    assert at.run(argv).stdout == "good\n", "the very same file as was approved"
+
+
+def test_an_approval_is_bound_to_the_interpreter_of_a_script_in_the_workspace(ws: Path) -> None:
+    inner = script(ws / "inner", "echo good\n")
+    script(ws / "tool", "").write_text(f"#!{ws}/inner\n")
+    at = bounded(ws)
+    with pytest.raises(ApprovalRequired) as error:
+        at.run(["./tool"])
+    at.approve(error.value.facts["approval"])
+    inner.write_text("#!/bin/sh\necho evil\n")
+    with pytest.raises(ApprovalRequired):
+        at.run(["./tool"])

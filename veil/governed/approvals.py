@@ -27,7 +27,7 @@ class Question:
         cwd: absolute. timeout: seconds. environment: hash of the environment.
         executable: absolute path. digest: hash of that file.
         reasons: why it is asked, one line each. rules: ids of the rules that ask.
-        binding: hash of all of it.
+        binding: hash of all of it, and of every program that is seen behind the first one.
     """
 
     id: str

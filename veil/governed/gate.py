@@ -127,7 +127,9 @@ class Gate:
             raise Denied(why, code=code, rules=list(decision.rules))
         self._others(judged, call, cwd, labels)
         words = self._words(call, program)
-        identity = (program.path or "", program.digest or "", *(str(number) for number in program.inode or ()))
+        # what launchers start, and what reads a script, is approved with them
+        programs = [program, *(one.program for one in judged.seen[1:] if one.program.path is not None)]
+        identity = [word for one in programs for word in (one.path or "", one.digest or "", str(one.inode))]
         bound = binding(call.argv, cwd, call.timeout, self._environment, identity, decision.policy or "")
         return Passed(id, call, cwd, program, judged, bound, words)
 

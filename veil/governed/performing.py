@@ -90,7 +90,7 @@ class Performance:
         passed = self._passed
         own = {"timeout": self._call.timeout, "max_output": self._bounds.max_bytes}
         asked = runner.ask(list(passed.call.argv), {**self._options, **own})
-        others = {seen.program: None for seen in passed.judged.seen[1:] if seen.sure and seen.program.path is not None}
+        others = {seen.program: None for seen in passed.judged.seen[1:] if seen.program.path is not None}
         folder = self._folder()
         try:
             recheck = Recheck(
