@@ -215,10 +215,13 @@ def test_the_output_so_far_is_found_while_a_run_goes_on() -> None:
         told = call("sh_detail", {**where, "selector": "stdout"})
         assert told["status"] == "running"
         assert told["stdout"] == {"total_bytes": 8, "total_lines": 2, "text": "one\ntwo\n", "offset": 0}
-    assert call("sh_detail", {"selector": "full"})["stderr"]["text"] == "bad\n"
+    whole = call("sh_detail", {"selector": "full"})
+    assert whole["stderr"]["text"] == "bad\n"
+    assert "outcome" not in whole["meta"]  # there is none yet
     assert call("sh_detail", {"match": "^two"})["stdout"]["matches"] == [{"line": 2, "text": "two"}]
     call("sh_kill")
     assert call("sh_detail", {"selector": "stdout"})["stdout"]["text"] == "one\ntwo\n"
+    assert call("sh_detail", {"selector": "meta"})["meta"]["outcome"]["signal"] == "SIGTERM"
 
 
 def test_the_output_so_far_is_told_with_what_was_dropped_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

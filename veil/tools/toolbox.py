@@ -264,7 +264,10 @@ class Toolbox:
         paging = {name: said.pop(name) for name in ("lines", "offset", "limit") if name in said}
         if isinstance(paging.get("lines"), list):
             paging["lines"] = tuple(paging["lines"])
-        return self._place.detail(said.pop("id", None), said).to_dict(**paging)
+        told = self._place.detail(said.pop("id", None), said).to_dict(**paging)
+        if told["status"] == "running" and isinstance(told.get("meta"), dict):
+            told["meta"].pop("outcome", None)  # a record says "exited" until there is one
+        return told
 
     def _logs(self, said: dict[str, Any]) -> dict[str, Any]:
         return self._place.logs(said.pop("id", None), said).to_dict()
