@@ -92,6 +92,11 @@ def missing(capability: str) -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     # read once and here: the fixture own_state takes every VEIL_* variable away while a test runs
     config.stash[_STRICT] = os.environ.get("VEIL_CI") == "1"
+    # a shell starts what it puts into the background with these ignored, and so would every command of a test
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     config.addinivalue_line("markers", f"needs(*capabilities): of {', '.join(CAPABILITIES)}; skipped when missing")
     for name in _PLATFORMS:
         config.addinivalue_line("markers", f"{name}: a test of this platform; deselected on others")
