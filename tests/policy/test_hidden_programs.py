@@ -7,6 +7,8 @@ import shlex
 import pytest
 from policies import allow, answer, deny
 
+from veil.policy.rules import Rule
+
 #: In the manner of public lists of such tools. Each is allowed by its name, and ``rm`` is denied.
 LINES = r"""
 tar -I rm -cf o f
@@ -209,3 +211,28 @@ def test_a_rule_that_names_the_word_answers_for_it() -> None:
 def test_programs_that_are_known_to_leave_their_words_alone_may_have_them(argv: list[str]) -> None:
     assert answer(argv, deny("rm"), allow(argv[0])) == "allow"
     assert answer(["timeout", "9", *argv], deny("rm"), allow(argv[0])) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["sh", "-c", "shred x"], "deny"),
+        (["bash", "-c", "cd . && /usr/bin/shred x"], "deny"),
+        (["launches", "--with", "shred"], "ask"),
+        (["launches", "root", "shred x"], "ask"),
+    ],
+)
+@pytest.mark.parametrize("level", ["blocklist", "always_allow"])
+def test_a_program_that_is_forbidden_by_its_path_is_looked_for_in_texts_too(
+    level: str, argv: list[str], expected: str
+) -> None:
+    rule = Rule("no-shred", "deny", executable="/usr/bin/shred")
+    assert answer(argv, rule, level=level) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["uclampset -m 1 rm f", "systemd-cat rm f", "sg root 'rm f'", "switch_root . rm f", "agetty -l rm tty1"]
+)
+def test_more_programs_that_run_another_one(line: str) -> None:
+    assert answer(shlex.split(line), deny("rm"), level="blocklist") == "deny"
+    assert answer(["run-parts", "."], deny("rm"), level="always_allow") == "ask", "which programs it runs is not told"

@@ -69,7 +69,8 @@ class Judge:
         self._loose = tuple(rule for rule in policy.rules if rule.effect != "allow")
         self._asks_network = any(rule.network is not None for rule in policy.rules)
         #: Names that a rule against something speaks of: other words of a script are not looked at further.
-        self._named = frozenset({"git"}).union(*(names_of(rule.words[0]) for rule in self._loose if rule.words))
+        spoken = [word for rule in self._loose for word in (*rule.words[:1], rule.executable) if word]
+        self._named = frozenset({"git"}).union(*(names_of(word) for word in spoken))
 
     def judge(self, argv: Sequence[str], cwd: str, lookup: Lookup, named: Lookup) -> Judged:
         """The answer for one argv.

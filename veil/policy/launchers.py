@@ -32,7 +32,8 @@ _RUNNERS = listed(
     "dbus-launch at batch crontab tmux screen expect setarch nix-shell op tini dumb-init catatonit proxychains proot "
     "proxychains4 torsocks torify tsocks trickle setlock softlimit chpst envuidgid setuidgid pgrphack s6-setuidgid "
     "s6-setlock s6-softlimit ifne sem cgexec schedtool xvfb-run capsh lckdo i386 x86_64 linux32 linux64 qemu-x86_64 "
-    "qemu-aarch64 qemu-arm wine box64 fex-emu run-one run-this-one with-lock-ex unbuffer logger-run socat ncat"
+    "qemu-aarch64 qemu-arm wine box64 fex-emu run-one run-this-one with-lock-ex unbuffer logger-run socat ncat "
+    "uclampset coresched systemd-cat sg newgrp switch_root agetty run-parts gtk-launch"
 )
 #: The same for one of these sub-commands.
 _RUNNING = {
