@@ -240,3 +240,12 @@ def test_an_approval_is_bound_to_the_interpreter_of_a_script_in_the_workspace(ws
     inner.write_text("#!/bin/sh\necho evil\n")
     with pytest.raises(ApprovalRequired):
         at.run(["./tool"])
+
+
+def test_a_script_of_sed_carries_the_file_that_it_reads(ws: Path) -> None:
+    (ws / "key").write_text("key\n")
+    at = bounded(ws, Policy("always_allow", labels=(("key", "secret"),)))
+    for argv in (["sed", "rkey", "in"], ["sed", "-n", "1rkey", "in"], ["env", "sed", "$rkey", "in"]):
+        with pytest.raises(Denied) as error:
+            at.run(argv)
+        assert error.value.code == "data_flow_denied"

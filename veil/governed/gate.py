@@ -138,7 +138,7 @@ class Gate:
         if again is not None:
             raise Denied(f"{again!r} was denied before, and is denied in every other wrapping", code="denied_before")
         patterns = self.judge.policy.labels
-        paths = self._workspace.named(call.argv[1:], cwd) if patterns else []
+        paths = self._workspace.named(call.argv, cwd) if patterns else []
         try:
             why = self._flow(judged.seen, (*labels, *carried(paths, patterns)))
         except Exception as error:  # what cannot be judged is not allowed

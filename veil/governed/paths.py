@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -88,25 +88,26 @@ class Workspace:
 
     def escape(self, words: Sequence[str], cwd: str) -> Escape | None:
         """The first word behind the program that leads out, and how; ``None`` when all stay inside."""
-        sed = any(len(word) < _NAME and names_of(word) & _SED for word in words)
+        read = _reading(words)
         for word in words[1:]:
             why = refused(word)
             if why is not None:
                 return Escape(word, why)
-            for candidate in chain(candidates(word), of_sed(word) if sed else ()):
+            for candidate in read(word):
                 out = self._leads_out(candidate, cwd)
                 if out is not None:
                     return Escape(word, out)
         return None
 
     def named(self, words: Sequence[str], cwd: str) -> list[str]:
-        """Every existing path below the workspace that these words may name, relative to it.
+        """Every existing path below the workspace that the words behind the program may name, relative to it.
 
         A folder has a slash at its end, but for ``.``.
         """
         found: dict[str, None] = {}
-        for word in words:
-            for candidate in candidates(word):
+        read = _reading(words)
+        for word in words[1:]:
+            for candidate in read(word):
                 path = os.path.join(cwd, candidate.text)
                 if os.path.lexists(path) and self.inside(real := os.path.realpath(path)):
                     found[self.relative(real) + ("/" if os.path.isdir(real) and real != self.root else "")] = None
@@ -129,6 +130,13 @@ class Workspace:
         if self.inside(real) or any(real == root or real.startswith(root + "/") for root in self._allowed):
             return None
         return f"{text!r} leads to {real}, outside the workspace"
+
+
+def _reading(words: Sequence[str]) -> Callable[[str], Iterator[Candidate]]:
+    """How the words of this argv are read."""
+    if any(len(word) < _NAME and names_of(word) & _SED for word in words):
+        return lambda word: chain(candidates(word), of_sed(word))
+    return candidates
 
 
 def _there(path: str, or_folder: bool) -> bool:
