@@ -319,7 +319,7 @@ def test_the_view_says_what_would_be_and_what_to_do(tree: Path) -> None:
     data = result.to_dict()
     assert data["files_changed"] == [{"path": "b", "change": "created", "kind": "file"}]
     assert data["effects_source"] == data["preview_method"] == result.preview_method
-    assert data["advice"] == f"nothing was changed, it was a preview; apply {result.id} makes it real"
+    assert data["advice"] == f"nothing was changed, it was a preview; veil apply {result.id} makes it real"
     assert "preview_kept" not in data
     assert any("outside of the folder" in gap for gap in data["preview_gaps"])
     assert veil.detail(result.id).result.previewed

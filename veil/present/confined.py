@@ -22,7 +22,7 @@ _NETWORK = re.compile(
     r"network is unreachable|no route to host|unknown host|getaddrinfo|failed to establish a new connection"
     r"|(could ?n[o']t|unable to|failed to) resolve|temporary failure (in name )?resolution|temporary failure resolving"
     r"|name or service not known|nodename nor servname|name resolution|cannot assign requested address"
-    r"|EAI_AGAIN|ENETUNREACH|ENOTFOUND"
+    r"|could ?n[o']t connect to server|EAI_AGAIN|ENETUNREACH|ENOTFOUND"
     r"|(operation not permitted|EPERM)[^\n]{0,60}(connect|bind)"
     r"|connect[^\n]{0,80}(operation not permitted|EPERM)",
     re.IGNORECASE,

@@ -164,5 +164,5 @@ def advice_for(record: Record) -> str | None:
     if outcome.exit == 141 and outcome.ended == "exited":
         return "exit 141 is SIGPIPE: a reader such as head closed its pipe early, which is not a failure by itself"
     if outcome.ok and "preview_kept" in record.observation.findings.notes:
-        return f"nothing was changed, it was a preview; apply {record.id} makes it real"
+        return f"nothing was changed, it was a preview; veil apply {record.id} makes it real"
     return None
