@@ -178,8 +178,14 @@ class Toolbox:
         try:
             said = read(asked, arguments)
         except VeilError as error:
-            return plain(error.to_dict())
+            return self._unread(asked, arguments, error)
         return self._answered(name, said)
+
+    def _unread(self, asked: Tool, arguments: object, error: VeilError) -> dict[str, Any]:
+        if asked.name == "run_shell_command" and self._boundary is not None and isinstance(error, veil.BadInput):
+            argv = arguments.get("argv") if isinstance(arguments, Mapping) else arguments
+            error = self._boundary.unheard(argv, error)  # the audit has a line of every request, also of this one
+        return plain(error.to_dict())
 
     async def acall(
         self,
@@ -197,7 +203,7 @@ class Toolbox:
         try:
             said = read(asked, arguments)
         except VeilError as error:
-            return plain(error.to_dict())
+            return self._unread(asked, arguments, error)
         if name != "sh_run" or said.get("background"):
             return await self._on_a_thread(asked, said)
         try:
