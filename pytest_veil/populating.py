@@ -96,7 +96,8 @@ def _is_fake(source: object) -> bool:
 
 
 def _faked(fs: Any, below: str) -> Iterator[Entry]:
-    """Everything below a folder of a fake file system, but the empty folders that pyfakefs makes for ``tempfile``."""
+    """Everything below a folder of a fake file system, but the empty folders that pyfakefs makes for ``tempfile``, and
+    its link to them."""
     try:
         top = fs.resolve(below)
         entries = top.entries
@@ -110,7 +111,8 @@ def _inside(entries: Mapping[str, Any], above: str, below: str, own: set[str]) -
     for name, item in list(entries.items()):
         path, mode = os.path.join(above, name), stat.S_IMODE(item.st_mode)
         if stat.S_ISLNK(item.st_mode):
-            yield path, mode, item.contents
+            if os.path.normpath(os.path.join(below, path)) != "/tmp" or item.contents not in own:
+                yield path, mode, item.contents
         elif stat.S_ISDIR(item.st_mode):
             found = list(_inside(item.entries, path, below, own))
             if found or os.path.normpath(os.path.join(below, path)) not in own:

@@ -733,3 +733,9 @@ def test_a_session_in_a_sandbox(tmp_path: Path, backend: str) -> None:
         assert result.stdout == f"f 1\n{tmp_path}/w\n"
         assert not (tmp_path / "out").exists()
         assert "session_state" not in result.to_dict()
+
+
+def test_the_callers_width_of_a_line_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "77")
+    monkeypatch.setenv("LINES", "33")
+    _same_as_bash(tmp_path, ["true", "COLUMNS=66", "unset LINES"])

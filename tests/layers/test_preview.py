@@ -544,11 +544,11 @@ def test_an_apply_that_the_disk_refuses_changes_nothing(tree: Path, own_state: P
 
 def test_an_apply_that_runs_out_of_room_changes_nothing(tree: Path) -> None:
     result = veil.run(
-        "echo more >> a; rm -f x; head -c 100000 /dev/urandom > large", cwd=tree, preview=True, check=True
+        "echo more >> a; rm -f x; head -c 3000000 /dev/urandom > large", cwd=tree, preview=True, check=True
     )
     code = (
         "import resource, sys, veil\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))\n"
         "try:\n    veil.apply(sys.argv[1], sys.argv[2])\n"
         "except veil.Refused as refusal:\n    print(refusal.code)"
     )
@@ -556,7 +556,7 @@ def test_an_apply_that_runs_out_of_room_changes_nothing(tree: Path) -> None:
     assert done.stdout == b"not_applied\n"
     assert {path.name: path.read_text() for path in tree.iterdir()} == {"a": "a"}
     assert veil.apply(result.id).paths == 2
-    assert (tree / "large").stat().st_size == 100_000
+    assert (tree / "large").stat().st_size == 3_000_000
 
 
 @pytest.mark.linux
