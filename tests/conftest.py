@@ -19,8 +19,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 
+import hypothesis
 import pytest
 from marked import Marker
+
+# machines are shared: how long one example takes says nothing about what is tested
+hypothesis.settings.register_profile("veil", deadline=None)
+hypothesis.settings.load_profile("veil")
 
 _STRICT = pytest.StashKey[bool]()
 _PLATFORMS = ("linux", "darwin")
