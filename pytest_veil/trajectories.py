@@ -21,7 +21,6 @@ from pytest_veil.session import VeilSession, session_of
 from pytest_veil.verifying import command_of
 
 if TYPE_CHECKING:
-    from pytest_veil.collector import CassetteItem
     from veil.taping import Cassette, Played, Stage
 
 #: Characters of a command in the name of a subtest.
@@ -32,7 +31,7 @@ class StepsFailed(Exception):
     """A step, or several, that do not hold. Its text is for people; its first line alone tells what went wrong."""
 
 
-def run(item: CassetteItem) -> None:
+def run(item: pytest.Item) -> None:
     """Do what the mode of the session says.
 
     Raises:
@@ -56,7 +55,7 @@ def run(item: CassetteItem) -> None:
 
 @dataclass
 class _Play:
-    item: CassetteItem
+    item: pytest.Item
     session: VeilSession
     settings: Settings
     shown: str

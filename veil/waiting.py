@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from veil.asking import number
 from veil.model.errors import BadInput, Refused
-
-if TYPE_CHECKING:
-    from veil.background import Handle
 
 #: How often the output and the port are looked at (seconds).
 _LOOK = 0.02
@@ -19,7 +16,19 @@ _LOOK = 0.02
 _PATTERN_SECONDS = 1.0
 
 
-def wait_for(handle: Handle, pattern: str | None, port: int | None, timeout: float) -> None:
+class Awaited(Protocol):
+    """What is asked of a background run (``veil.background.Handle``)."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def replayed(self) -> bool: ...
+    def running(self) -> bool: ...
+    def wait(self) -> Any: ...
+    def logs(self, *, stdout_cursor: int = 0, stderr_cursor: int = 0) -> Any: ...
+
+
+def wait_for(handle: Awaited, pattern: str | None, port: int | None, timeout: float) -> None:
     """See ``Handle.wait_for``."""
     if (pattern is None) == (port is None):
         raise BadInput("pattern, port", (pattern, port), "one of the two")
@@ -51,7 +60,7 @@ def wait_for(handle: Handle, pattern: str | None, port: int | None, timeout: flo
 class _Output:
     """Looks for a pattern in what is new; the last unfinished line is looked at again."""
 
-    def __init__(self, handle: Handle, pattern: str) -> None:
+    def __init__(self, handle: Awaited, pattern: str) -> None:
         import regex
 
         try:
@@ -63,7 +72,7 @@ class _Output:
         self._open = {"stdout": "", "stderr": ""}
 
     def matches(self) -> bool:
-        logs = self._handle.logs(**self._cursors)  # type: ignore[arg-type]  # two cursors by name
+        logs = self._handle.logs(**self._cursors)
         self._cursors = {"stdout_cursor": logs.stdout_cursor, "stderr_cursor": logs.stderr_cursor}
         for name, new in (("stdout", logs.stdout), ("stderr", logs.stderr)):
             text = self._open[name] + new
