@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_veil.cassettes import write_whole
-from pytest_veil.config import WRITING
 from pytest_veil.outcomes import ItemOutcome, StepRow
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit
         return _said(scene, outcome, "none", ())
     old = scene.old if scene.settings.mode == "refresh" else None
     written = cassette if old is None else merged(old, cassette, rules)
-    write_whole(path, encode(written))
+    data = encode(written)
+    scene.written = hashlib.sha256(data).hexdigest()
+    write_whole(path, data)
     if scene.settings.facts:
         write_whole(facts_beside(path), facts_of(recorder, written.steps))
     rows = tuple(
@@ -120,21 +122,18 @@ def claimed_twice(scene: Scene, common: Path) -> str | None:
     """
     from veil.taping import file_stem
 
-    if scene.path is None or scene.settings.mode not in WRITING or not scene.path.is_file():
+    if scene.written is None:
         return None
-    mine = hashlib.sha256(scene.path.read_bytes()).hexdigest()
-    claim = common / "veil-shared" / file_stem(scene.shown)
-    claim.parent.mkdir(exist_ok=True)
-    try:
-        with claim.open("x") as file:
-            file.write(mine)
-    except FileExistsError:
-        if claim.read_text() != mine:
-            return (
-                f"{scene.shown}: two workers recorded the runner that their tests share, and each only its own part;"
-                f" record with {'--dist=loadfile' if scene.scope != 'session' else '-n0'}"
-            )
-    return None
+    # One file per content, made in one step: whichever worker comes later sees the other's, however close they are.
+    claims = common / "veil-shared" / file_stem(scene.shown)
+    claims.mkdir(parents=True, exist_ok=True)
+    (claims / scene.written).touch()
+    if len(os.listdir(claims)) == 1:
+        return None
+    return (
+        f"{scene.shown}: two workers recorded the runner that their tests share, and each only its own part;"
+        f" record with {'--dist=loadfile' if scene.scope != 'session' else '-n0'}"
+    )
 
 
 def merged(old: Cassette, new: Cassette, rules: Rules) -> Cassette:

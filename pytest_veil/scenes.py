@@ -29,6 +29,7 @@ class Scene:
         old: what the cassette holds; None when there is no such file or nobody looked.
         runner: what runs the commands.
         elsewhere: processes besides this one answer from the same recording, so none knows what is unused.
+        written: digest of the recording that this process wrote (also when another has written over it since).
         ran: commands, in order. misses: what a replay could not answer. handles: runs in the background.
     """
 
@@ -46,6 +47,7 @@ class Scene:
     handles: list[Handle] = field(default_factory=list)
     closed: bool = False
     elsewhere: bool = False
+    written: str | None = None
 
     @property
     def recorder(self) -> Recorder | None:

@@ -17,7 +17,7 @@ MANY = """
     @pytest.mark.parametrize("n", range(12))
     def test_it(veil_run, n):
         veil_run(f"echo {n} > f; pwd; echo $HOME $TMPDIR")
-        assert veil_run("cat f; ls -la").ok
+        assert veil_run("cat f; ls -a").ok
         with veil_run.start("echo up; sleep 100") as handle:
             handle.wait_for(pattern="up")
 """
