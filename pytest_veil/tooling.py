@@ -11,7 +11,7 @@ from typing import Any
 from pytest_veil.in_session import VeilShell
 from pytest_veil.rewinding import VeilCheckpoint
 from pytest_veil.running import VeilRun
-from veil import BadInput, Checkpoint, Detail, Handle, Killed, Logs, NotFound, Refused, Restored, Result
+from veil import BadInput, Checkpoint, Detail, Handle, Killed, Logs, NotFound, Restored, Result
 from veil.tools import Toolbox, single
 
 
@@ -115,15 +115,13 @@ class _Workspace:
         return self._results[id]
 
     def detail(self, id: str | None, options: dict[str, Any]) -> Detail:
-        handle = self._handles.get(id or "")
-        if handle is not None:
-            if handle.running():
-                raise Refused(f"{id} still runs: read what it has written so far with sh_logs", code="still_running")
-            return Detail(handle.wait().record, **options)
-        there = list(reversed(self._results))
-        if not there or (id is not None and id not in self._results):
+        there = sorted([*self._results, *self._handles], key=lambda name: int(name[3:]), reverse=True)
+        if not there or (id is not None and id not in there):
             raise NotFound("a run" if id is None else id, there[:20])
-        return Detail(self._results[there[0] if id is None else id].record, **options)
+        name = there[0] if id is None else id
+        if name in self._handles:
+            return self._handles[name].detail(options)
+        return Detail(self._results[name].record, **options)
 
     def _handle(self, id: str | None) -> _Renamed:
         if id is None:
@@ -191,6 +189,10 @@ class _Renamed:
 
     def logs(self, options: dict[str, Any]) -> Logs:
         return replace(self._handle.logs(**options), id=self.id)
+
+    def detail(self, options: dict[str, Any]) -> Detail:
+        found = self._handle.detail(**options)
+        return replace(found, record=replace(found.record, id=self.id))
 
     def kill(self, options: dict[str, Any]) -> Killed:
         return replace(self._handle.kill(**options), id=self.id)

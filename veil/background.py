@@ -6,7 +6,7 @@ import signal as signals
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from veil.asking import number
 from veil.host.orders import ENDING
@@ -15,6 +15,9 @@ from veil.model.errors import BadInput
 from veil.model.outcome import Outcome, Piece
 from veil.model.record import Record
 from veil.result import Result
+
+if TYPE_CHECKING:
+    from veil.details import Detail, Selector
 
 Status = Literal["running", "exited", "killed"]
 StreamName = Literal["stdout", "stderr", "both"]
@@ -142,6 +145,12 @@ class Handle:
         until = time.monotonic() if alive else job.ended
         found = logs_of(job.record, self.status, round((until - job.began) * 1000), pieces, lines, ended)
         return replace(found, full=full)
+
+    def detail(self, selector: Selector = "full", match: str | None = None) -> Detail:
+        """``veil.detail`` of this run: while it goes on, with what it has written so far."""
+        from veil.details import checked
+
+        return checked(self._job.so_far(), selector, match)
 
     def kill(self, signal: str | int = "SIGTERM", *, wait: bool = True) -> Killed:
         """Signal the whole tree. After SIGTERM (also INT, QUIT, HUP) SIGKILL follows in 2 s when it does not end.

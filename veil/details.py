@@ -25,7 +25,6 @@ class Detail:
     Attributes:
         record: everything that was kept.
         selector: which part. match: the regular expression that lines are picked by, if any.
-        project: whose record it is (see ``RunOptions``).
     """
 
     record: Record = field(repr=False)
@@ -97,15 +96,25 @@ def detail(
         BadInput: text that is no id, no selector or no regular expression.
         Refused: the pattern takes too long (code ``pattern_timeout``).
     """
+    _require(selector, match)  # in front of the look for the run
+    session = wiring.session(dict(os.environ), project)
+    return checked(elsewhere.current(session, session.kit.store.get(id)), selector, match)
+
+
+def checked(record: Record, selector: Selector, match: str | None) -> Detail:
+    """The detail of a record. Raises as ``detail``."""
+    _require(selector, match)
+    found = Detail(record, selector, match)
+    if match is not None:
+        _ = found.matches  # an invalid pattern is an error here, not when it is first looked at
+    return found
+
+
+def _require(selector: str, match: str | None) -> None:
     if selector not in SELECTORS:
         raise BadInput("selector", selector, " or ".join(SELECTORS))
     if match is not None and selector in ("meta", "trace"):
         raise BadInput("match", match, f"nothing with selector {selector!r} (it searches stdout and stderr)")
-    session = wiring.session(dict(os.environ), project)
-    found = Detail(elsewhere.current(session, session.kit.store.get(id)), selector, match)
-    if match is not None:
-        _ = found.matches  # an invalid pattern is an error here, not when it is first looked at
-    return found
 
 
 def runs(limit: int = 20, *, project: str | os.PathLike[str] | None = None) -> list[Result]:

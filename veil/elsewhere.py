@@ -15,6 +15,7 @@ from typing import Literal
 
 from veil import wiring
 from veil.host import locks, processes
+from veil.jobs import with_streams
 from veil.model.errors import NotFound, Refused, StoreFailed
 from veil.model.outcome import Outcome, Piece, Stream
 from veil.model.record import Record
@@ -23,6 +24,7 @@ from veil.store.live import LiveLog, Running
 #: How long a start waits for another start of the same project before it goes ahead (seconds).
 _TURN = 5.0
 _SERVED, _HELD = "served ", "held "
+_NAMES = ("stdout", "stderr")
 #: More than any live log keeps of a stream.
 _ALL = 1 << 40
 
@@ -69,7 +71,7 @@ def _closed(session: wiring.Session, record: Record) -> Record:
     """The end of a run whose owner died: the run's supervisor killed it then, and nobody was left to write it down."""
     assert session.live is not None
     assert session.control is not None
-    for name in ("stdout", "stderr"):
+    for name in _NAMES:
         session.live.end(record.id, name)  # nothing is held back any more
     streams = _streams(session.live, record.id)
     seen = session.control.touched(record.id)
@@ -104,7 +106,7 @@ def forget(session: wiring.Session, id: str) -> None:
 
 def _streams(live: LiveLog, id: str) -> dict[str, Stream]:
     found = {}
-    for name in ("stdout", "stderr"):
+    for name in _NAMES:
         part = live.read(id, name, 0, _ALL)
         head, tail = (b"", part.data) if part.gap else (part.data, b"")
         found[name] = Stream(head, tail, part.total_bytes, part.total_lines)
@@ -112,16 +114,19 @@ def _streams(live: LiveLog, id: str) -> dict[str, Stream]:
 
 
 def current(session: wiring.Session, record: Record) -> Record:
-    """``settled``, and while it runs under an owner that serves it, with the output so far."""
+    """``settled``, and while it runs here or under an owner that serves it, with the output so far."""
     record = settled(session, record)
-    if record.status != "running" or session.live is None or not _served(_state(session, record.id)):
+    if record.status != "running":
+        return record
+    job = session.job(record.id)
+    if job is not None:
+        return job.so_far()
+    if session.live is None or not _served(_state(session, record.id)):
         return record
     try:
-        streams = _streams(session.live, record.id)
+        return with_streams(record, _streams(session.live, record.id))
     except NotFound:  # it ended between the two looks
         return session.kit.store.get(record.id)
-    outcome = replace(record.observation.outcome, stdout=streams["stdout"], stderr=streams["stderr"])
-    return replace(record, observation=replace(record.observation, outcome=outcome))
 
 
 def read(session: wiring.Session, id: str, cursors: Mapping[str, int]) -> dict[str, tuple[Piece, int]] | None:

@@ -128,6 +128,21 @@ class Job:
         told: Stream = getattr(self.record.observation.outcome, stream)
         return told.total_bytes, told.total_lines
 
+    def so_far(self) -> Record:
+        """Its record: while it runs, with what it has written until now."""
+        ended = not self.alive  # asked first: the record is then complete
+        record = self.record
+        return record if ended else with_streams(record, {name: self._stream(name) for name in ("stdout", "stderr")})
+
+    def _stream(self, name: str) -> Stream:
+        first = self.read(name, 0)
+        # the first bytes come by themselves when others behind them were dropped, and the newest then at the next look
+        later = self.read(name, first.cursor)
+        head, tail = first.data, later.data
+        if len(head) + len(tail) == later.cursor:  # nothing was dropped
+            head, tail = head + tail, b""
+        return Stream(head, tail, later.cursor, self.totals(name)[1])
+
     def kill(self, signum: int = signal.SIGTERM) -> bool:
         """Signal the whole tree; ``False`` when it had already ended. Does not wait."""
         if not self.alive:
@@ -144,6 +159,12 @@ class Job:
         if self._error is not None:
             raise self._error
         return self.record
+
+
+def with_streams(record: Record, streams: Mapping[str, Stream]) -> Record:
+    """The same with other output."""
+    outcome = replace(record.observation.outcome, stdout=streams["stdout"], stderr=streams["stderr"])
+    return replace(record, observation=replace(record.observation, outcome=outcome))
 
 
 class Jobs:

@@ -49,6 +49,8 @@ class Result:
 
     def __repr__(self) -> str:
         how = {"timed_out": "timed out", "spawn_failed": "could not start"}.get(self.ended, f"exit {self.exit}")
+        if self.record.status == "running":
+            how = "still runs"
         text = f"<veil.Result {self.id} {self.signal or how}: {_quoted(self.command, 70, end=False)}"
         if not self.ok:
             # of ``assert result.ok`` introspection shows this and nothing else, cut at 240 characters by pytest
@@ -106,8 +108,9 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Exited with 0. Says nothing of ``expect``: see ``assert_ok``."""
-        return self.record.observation.outcome.ok
+        """Exited with 0. Says nothing of ``expect``: see ``assert_ok``. A run that goes on (``veil.detail`` of a
+        background run) has not."""
+        return self.record.observation.outcome.ok and self.record.status != "running"
 
     @property
     def timed_out(self) -> bool:

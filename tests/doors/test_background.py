@@ -53,6 +53,24 @@ def until(true: Callable[[], object]) -> None:
 Start = Callable[..., veil.Handle]
 
 
+def test_detail_of_a_run_that_goes_on_has_what_it_wrote_and_no_end(start: Start) -> None:
+    handle = start("echo one; echo bad >&2; sleep 60")
+    handle.wait_for(pattern="bad")
+    for found in (veil.detail(handle.id), veil.detail(), handle.detail(), veil.handle_of(handle.id).detail()):
+        assert (found.record.status, found.result.stdout, found.result.stderr) == ("running", "one\n", "bad\n")
+        assert found.result.ok is False
+        assert "still runs" in repr(found.result)
+        assert "outcome" not in found.meta
+        assert found.to_dict()["status"] == "running"
+    assert handle.detail("stdout", match="^o").to_dict()["stdout"]["matches"] == [{"line": 1, "text": "one"}]
+    with pytest.raises(veil.BadInput, match="selector"):
+        handle.detail("out")  # type: ignore[arg-type]
+    handle.kill()
+    ended = handle.detail()
+    assert (ended.record.status, ended.result.exit, ended.result.stdout) == ("killed", 143, "one\n")
+    assert ended == veil.detail(handle.id)
+
+
 def test_from_start_to_end(start: Start, here: Path) -> None:
     handle = start("echo up; while [ ! -e go ]; do sleep 0.01; done; echo down >&2; exit 3")
     assert (handle.running(), handle.status) == (True, "running")

@@ -106,12 +106,23 @@ def test_names(veil_tools):
     assert ran["stdout"] == "hi"
     wrong = veil_tools.call("sh_detail", {"id": "cmd7"})
     assert wrong["facts"]["known"] == ["cmd1"]
-    started = asyncio.run(veil_tools.acall("sh_run", {"command": "sleep 50", "background": True}))
-    assert veil_tools.call("sh_detail", {"id": started["id"]})["error"] == "still_running"
+    started = asyncio.run(veil_tools.acall("sh_run", {"command": "echo up; sleep 50", "background": True}))
+    while not veil_tools.call("sh_logs").get("stdout_lines"):
+        pass
+    for asked in ({"id": started["id"]}, {}):
+        told = veil_tools.call("sh_detail", {**asked, "selector": "full"})
+        assert (told["id"], told["status"], told["stdout"]["text"]) == ("cmd2", "running", "up\\n")
     assert veil_tools.call("sh_kill", {"id": started["id"]})["status"] == "killed"
-    assert veil_tools.call("sh_detail", {"id": started["id"]})["status"] == "killed"
+    told = veil_tools.call("sh_detail", {"selector": "stdout"})
+    assert (told["id"], told["status"], told["stdout"]["text"]) == ("cmd2", "killed", "up\\n")
+    wrong = veil_tools.call("sh_detail", {"id": "cmd7"})
+    assert wrong["facts"]["known"] == ["cmd2", "cmd1"]
+    assert veil_tools.call("sh_detail", {"selector": "stdouts"})["error"] == "bad_input"
+    veil_tools.call("sh_run", {"command": "true"})
+    assert veil_tools.call("sh_detail")["id"] == "cmd3"
+    veil_tools.calls.clear()
     assert veil_tools.call("sh_checkpoint", {"dir": "/"})["error"] == "bad_input"
-    assert [call.reply.get("error") for call in veil_tools.calls].count(None) == 4
+    assert [call.reply.get("error") for call in veil_tools.calls] == ["bad_input"]
 """
     )
     done = project.pytest(None)

@@ -22,6 +22,8 @@ SELECTORS = ("stdout", "stderr", "meta", "trace", "full")
 def meta_of(record: Record) -> dict[str, Any]:
     """Everything that is kept of a run but its streams, JSON-ready."""
     data, _ = to_data(record)
+    if record.status == "running":
+        del data["outcome"]  # there is none yet
     return data
 
 

@@ -17,7 +17,6 @@ from veil.stateful import shell_named
 from veil.tools.plain import plain
 from veil.tools.reading import in_their_words, options_of, read
 from veil.tools.table import Tool, catalogue, governed
-from veil.tools.underway import with_output_so_far
 
 if TYPE_CHECKING:
     from veil.governed import Boundary
@@ -91,7 +90,7 @@ class Everywhere:
         return (veil.start if session is None else shell_named(session, {}).start)(command, **options)
 
     def detail(self, id: str | None, options: dict[str, Any]) -> veil.Detail:
-        return with_output_so_far(veil.detail(id, **options))
+        return veil.detail(id, **options)
 
     def logs(self, id: str | None, options: dict[str, Any]) -> veil.Logs:
         return veil.logs(veil.handle_of().id if id is None else id, **options)
@@ -270,10 +269,7 @@ class Toolbox:
         paging = {name: said.pop(name) for name in ("lines", "offset", "limit") if name in said}
         if isinstance(paging.get("lines"), list):
             paging["lines"] = tuple(paging["lines"])
-        told = self._place.detail(said.pop("id", None), said).to_dict(**paging)
-        if told["status"] == "running" and isinstance(told.get("meta"), dict):
-            told["meta"].pop("outcome", None)  # a record says "exited" until there is one
-        return told
+        return self._place.detail(said.pop("id", None), said).to_dict(**paging)
 
     def _logs(self, said: dict[str, Any]) -> dict[str, Any]:
         return self._place.logs(said.pop("id", None), said).to_dict()
