@@ -88,6 +88,9 @@ def test_state_chooses_among_equal_commands() -> None:
         ({"argv": ("/bin/bash", "-c", "make test")}, "shell", ["bash", "-c"], ["sh", "-c"]),
         ({"merged": True}, "mode", ["merged"], []),
         ({"background": True}, "mode", ["background"], []),
+        ({"wishes": (("Sandbox", {"network": True}),)}, "confined", ["sandbox"], []),
+        ({"wishes": (("Sandbox", {"network": False}),)}, "confined", ["sandbox network=false"], []),
+        ({"wishes": (("Preview", {}),)}, "confined", ["preview"], []),
     ],
 )
 def test_rr_03_a_miss_shows_the_differing_field(change: dict[str, Any], field: str, asked: Any, recorded: Any) -> None:
@@ -103,6 +106,21 @@ def test_rr_03_a_miss_shows_the_differing_field(change: dict[str, Any], field: s
         assert row["asked"] == asked
         assert repr(asked) in str(caught.value)
     assert "nothing was run" in str(caught.value)
+
+
+def test_a_step_answers_only_what_is_confined_alike() -> None:
+    open_, closed = {"network": True, "writable": []}, {"network": False, "writable": ["<root>/b", "<root>/a"]}
+    played = tape(sh("make"), sh("make", wishes=(("Sandbox", closed),)), sh("make", wishes=(("Sandbox", open_),)))
+    # what is left as it is, the order of paths and who confines it (a matter of the machine) make no other question
+    same = {"network": False, "writable": ["<root>/a", "<root>/b"], "max_cpu": None, "backend": "landlock"}
+    assert played.take(key_of(sh("make", wishes=(("Sandbox", same),))))[0] == 2
+    assert played.take(key_of(sh("make", wishes=(("Sandbox", {}), ("Effects", {"ignored": False})))))[0] == 3
+    with pytest.raises(CassetteMiss, match="already used"):
+        played.take(key_of(sh("make", wishes=(("Sandbox", open_),))))
+    # an option that this version does not know is never taken for nothing
+    with pytest.raises(CassetteMiss, match="never recorded"):
+        played.take(key_of(sh("make", wishes=(("Sandbox", {"no_clock": False}),))))
+    assert played.unused == (1,)
 
 
 def test_where_the_shell_lives_does_not_matter() -> None:

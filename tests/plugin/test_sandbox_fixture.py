@@ -92,6 +92,27 @@ def test_a_replay_needs_nothing_to_confine_with(suite: Suite, monkeypatch: pytes
 
 
 @CONFINED
+def test_a_recording_answers_only_what_is_confined_as_it_was(suite: Suite) -> None:
+    body = """
+        def test_it(sandbox, veil_run):
+            veil_run("mkdir d")
+            assert {}.ok
+    """
+    asked = ("sandbox(deny_read=[veil_run.root / 'd']).run('echo x')", "sandbox().run('echo x')", "veil_run('echo x')")
+    for recorded in asked:
+        suite.write("test_it.py", body.format(recorded))
+        suite.run("--veil-mode=record").assert_outcomes(passed=1)
+        for other in asked:
+            suite.write("test_it.py", body.format(other))
+            done = suite.run("--veil")
+            if other == recorded:
+                done.assert_outcomes(passed=1)
+            else:
+                done.assert_outcomes(failed=1)
+                done.stdout.fnmatch_lines(["*never recorded: echo x*", "*confined: asked *, recorded *"])
+
+
+@CONFINED
 def test_folders_of_this_machine_are_not_in_the_recording(suite: Suite) -> None:
     suite.write(
         "test_it.py",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from veil.cassettes.errors import CassetteMiss
 from veil.cassettes.steps import Cassette, Header, Step, digest, state_id
+from veil.model.command import Sandbox
 
 Reason = Literal["never_recorded", "already_used", "no_cassette_file", "other_version"]
 
@@ -32,6 +34,7 @@ class Key:
             program by its name alone.
         stdin: ``null`` or the digest of the bytes. env: the chosen additions, sorted.
         mode: ``merged`` and ``background`` where they hold; ``session NAME`` and the mark of the state it was in.
+        confined: how it is kept from the machine: ``preview`` and ``sandbox``, with the options that were chosen.
     """
 
     command: str | tuple[str, ...]
@@ -40,6 +43,7 @@ class Key:
     env: tuple[tuple[str, str | None], ...] = ()
     shell: tuple[str, ...] = ()
     mode: tuple[str, ...] = ()
+    confined: tuple[str, ...] = ()
 
 
 def key_of(step: Step) -> Key:
@@ -53,6 +57,7 @@ def key_of(step: Step) -> Key:
         merged=step.merged,
         background=step.background,
         session=session_of(step),
+        confined=confinement(step.wishes),
     )
 
 
@@ -62,6 +67,28 @@ def session_of(step: Step) -> tuple[str, ...]:
         if name == "Carry":
             return (wish["session"], wish["state"])
     return ()
+
+
+#: Options of a sandbox that say nothing when they are left as they are; of a later version's, none is left out.
+_OPEN: Mapping[str, Any] = {
+    name: list(value) if isinstance(value, tuple) else value for name, value in vars(Sandbox()).items()
+}
+
+
+def confinement(wishes: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[str, ...]:
+    """``Key.confined`` from wishes as they are recorded.
+
+    By which backend is a matter of the machine: what was recorded on one answers where there is only another.
+    """
+    found = []
+    for name, wish in wishes:
+        if name == "Preview":
+            found.append("preview")
+        elif name == "Sandbox":
+            said = {key: value for key, value in wish.items() if key != "backend" and value != _OPEN.get(key)}
+            plain = {key: sorted(value) if isinstance(value, list) else value for key, value in said.items()}
+            found.append(" ".join(("sandbox", *(f"{key}={json.dumps(plain[key])}" for key in sorted(plain)))))
+    return tuple(sorted(found))
 
 
 def key_from(
@@ -74,6 +101,7 @@ def key_from(
     merged: bool,
     background: bool,
     session: tuple[str, ...] = (),
+    confined: tuple[str, ...] = (),
 ) -> Key:
     """The key of what has these parts, named as in ``Step``: recorded, or asked now."""
     before_text = argv[:-1] if text is not None and len(argv) > 1 and argv[-1] == text else ()
@@ -84,6 +112,7 @@ def key_from(
         env=env,
         shell=_shell(before_text or (argv if text is not None else ())),
         mode=("merged",) * merged + ("background",) * background + (("session", *session) if session else ()),
+        confined=confined,
     )
 
 
@@ -228,14 +257,14 @@ def _likeness(asked: Key, recorded: Key) -> float:
         for k in (asked, recorded)
     )
     alike = 1.0 if one == two else difflib.SequenceMatcher(None, one, two, autojunk=False).quick_ratio()
-    others = ("cwd", "stdin", "env", "shell", "mode")
+    others = ("cwd", "stdin", "env", "shell", "mode", "confined")
     same = sum(1 for name in others if getattr(asked, name) == getattr(recorded, name))
-    return 4.0 * alike + same / 5.0
+    return 4.0 * alike + same / 6.0
 
 
 def _differences(asked: Key, recorded: Key) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for name in ("command", "shell", "cwd", "stdin", "mode"):
+    for name in ("command", "shell", "cwd", "stdin", "mode", "confined"):
         one, two = getattr(asked, name), getattr(recorded, name)
         if one != two:
             rows.append({"field": name, "asked": _plain(one), "recorded": _plain(two)})

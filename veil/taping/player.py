@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,8 @@ from veil.model.variation import varied
 from veil.runner import Asked
 from veil.secrets.shapes import TOKEN
 from veil.taping.delta import below_root, puts_of
-from veil.taping.recorder import StageRunner, below, key_for
+from veil.taping.keying import confined, key_for
+from veil.taping.recorder import StageRunner, below
 from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
@@ -47,17 +48,19 @@ class Player(StageRunner):
         self._hidden = stage.hidden(REPLAYED_TAG)
         self._word = _Words(tape, self._hidden).__getitem__
         self._without_secrets = lru_cache(maxsize=256)(Scrubbed((), self._hidden.secrets).hide_text)
-        self._kits: dict[Path, Kit] = {}
+        self._kits: dict[tuple[Path, tuple[str, ...]], Kit] = {}
         self._own: wiring.Session | None = None
         self._contents = stage.contents(self._hidden)
         #: Numbers (from 1) of the steps that answered, in order.
         self.used: list[int] = []
 
     def _kit(self, asked: Asked) -> Kit:
-        kit = self._kits.get(asked.session.project)
+        how = confined(asked.request, self._word)  # known here only: the wish itself goes no further
+        place = (asked.session.project, how)
+        kit = self._kits.get(place)
         if kit is None:
-            kit = varied(asked.kit, executor=Replay(self._answer), store=asked.kit.memory)
-            self._kits[asked.session.project] = kit
+            kit = varied(asked.kit, executor=Replay(partial(self._answer, how)), store=asked.kit.memory)
+            self._kits[place] = kit
         return kit
 
     def _of_stage(self, asked: Asked) -> dict[str, Any]:
@@ -77,7 +80,7 @@ class Player(StageRunner):
             self._own = super()._session(None)
         return self._own
 
-    def _answer(self, work: Work) -> Answer:
+    def _answer(self, how: tuple[str, ...], work: Work) -> Answer:
         request = work.plan.request
         cwd = below(self.stage, request.command.cwd)
 
@@ -85,9 +88,8 @@ class Player(StageRunner):
             ids = {path: self._contents.id_of(os.path.normpath(os.path.join(cwd, path))) for path in paths}
             return state_id(ids)
 
-        number, step = self.tape.take(
-            key_for(request, self.stage, self._word, self._hidden.hide), state if self._on_drift == "error" else None
-        )
+        asked = key_for(request, self.stage, self._word, self._hidden.hide, how)
+        number, step = self.tape.take(asked, state if self._on_drift == "error" else None)
         self.used.append(number)
         self._perform(step, cwd)
         seen = observation_of(step, self._hidden)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -13,17 +13,17 @@ from typing import Any
 
 from veil import pipeline, wiring
 from veil.background import Handle
-from veil.cassettes.matching import Key, key_from
 from veil.cassettes.recording import StepFacts, each_text, observation_of, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
 from veil.kit import Kit
-from veil.model.command import Carry, Request
+from veil.model.command import Request
 from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact, Outcome
 from veil.model.record import Record
 from veil.model.variation import varied
 from veil.runner import Asked, Runner
+from veil.taping.keying import chosen
 from veil.taping.ledger import Ledger
 from veil.taping.scrubbing import Scrubbed, unnamed
 from veil.taping.stage import REPLAYED_TAG, Stage
@@ -273,27 +273,3 @@ def below(stage: Stage, cwd: str) -> str:
     if found == ".." or found.startswith("../"):
         raise BadInput("cwd", cwd, f"a folder in the workspace {stage.root}, or a live run")
     return "" if found == "." else posixpath.normpath(found)
-
-
-def chosen(request: Request, stage: Stage) -> tuple[tuple[str, str | None], ...]:
-    """The additions to the environment that are part of a step."""
-    return tuple(pair for pair in request.command.env if stage.profile.recorded(pair[0]))
-
-
-def key_for(request: Request, stage: Stage, word: Callable[[str], str], hidden: Callable[[bytes], bytes]) -> Key:
-    """The key of what is asked now, made by the same rules as that of a recorded step.
-
-    ``word`` and ``hidden`` as ``Roots.hide_text`` and ``Roots.hide``.
-    """
-    command = request.command
-    env = tuple(sorted((k, None if v is None else word(v)) for k, v in chosen(request, stage))) if command.env else ()
-    return key_from(
-        tuple(map(word, command.argv)),
-        None if command.text is None else word(command.text),
-        word(command.cwd),
-        None if command.stdin is None else hidden(command.stdin),
-        env,
-        merged=request.merge_stderr,
-        background=request.background,
-        session=next(((wish.session, wish.state) for wish in request.wishes if isinstance(wish, Carry)), ()),
-    )
