@@ -5,35 +5,24 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ckpt_trees import ROOT, snapshot
+from ckpt_trees import snapshot
+from killing import Killer, started
 
 from veil.snapshots import Checkpoints
 
-#: Rounds of each test; the full exercise has 200.
-ROUNDS = int(os.environ.get("VEIL_TEST_KILLS", "5"))
-CODE = """
-import sys
-from pathlib import Path
-from veil.snapshots import Checkpoints
-kept = Checkpoints(Path(sys.argv[1]))
-print(flush=True)
-sys.stdin.read(1)
-getattr(kept, sys.argv[3])(sys.argv[2], sys.argv[4])
-print("done", flush=True)
-"""
+#: Kills of a checkpoint, and of a restore.
+ROUNDS = 200
 
 
 def fill(ws: Path, word: str, rng: random.Random) -> None:
     """A tree with many files, some of which are the same in every state."""
     ws.mkdir(exist_ok=True)
-    for folder in range(6):
+    for folder in range(4):
         at = ws / f"d{folder}"
         instead = rng.random() < 0.1
         if at.is_file():
@@ -44,25 +33,16 @@ def fill(ws: Path, word: str, rng: random.Random) -> None:
             at.write_text(f"a file instead {word}")
             continue
         at.mkdir(exist_ok=True)
-        for number in range(12):
+        for number in range(5):
             if rng.random() < 0.6:
-                (at / f"f{number}").write_text(f"{word} {rng.random()}" * rng.randrange(1, 200))
-        (at / f"only {word}").write_bytes(rng.randbytes(300_000 if folder == 0 else 10))
+                (at / f"f{number}").write_text(f"{word} {rng.random()}" * rng.randrange(1, 60))
+        (at / f"only {word}").write_bytes(rng.randbytes(260_000 if folder == 0 else 10))
 
 
-def killed(state: Path, ws: Path, verb: str, label: str, after: float) -> bool:
-    """Whether it was done before it was killed ``after`` so many seconds."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-c", CODE, str(state), str(ws), verb, label]
-    with subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdout.readline()
-        child.stdin.write(b"x")
-        child.stdin.flush()
-        time.sleep(after)
-        child.send_signal(signal.SIGKILL)
-        return b"done" in child.stdout.read()
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    with started() as process:
+        yield process
 
 
 @pytest.fixture
@@ -70,24 +50,25 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{request.node.name} {os.environ.get('VEIL_TEST_SEED', '')}")
 
 
-def spent(kept: Checkpoints, ws: Path, label: str, verb: str) -> float:
+def spent(killer: Killer, state: Path, ws: Path, verb: str, label: str) -> float:
+    """Seconds that the operation takes when nobody kills it."""
     start = time.monotonic()
-    getattr(kept, verb)(ws, label)
+    assert killer.done(state, ws, verb, label)
     return time.monotonic() - start
 
 
-def test_a_killed_take_leaves_everything_older(tmp_path: Path, rng: random.Random) -> None:
+def test_a_killed_take_leaves_everything_older(tmp_path: Path, rng: random.Random, killer: Killer) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
     fill(ws, "first", rng)
     first = snapshot(ws)
-    usual = spent(kept, ws, "first", "take")
+    usual = spent(killer, state, ws, "take", "first")
     interrupted = 0
     for number in range(ROUNDS):
         fill(ws, f"w{number}", rng)
         now = snapshot(ws)
         many = len(kept.list(ws))
-        done = killed(state, ws, "take", f"k{number}", rng.random() * usual * 1.5)
+        done = killer.done(state, ws, "take", f"k{number}", after=rng.random() * usual * 1.5)
         interrupted += not done
         assert snapshot(ws) == now
         assert len(kept.list(ws)) - many in ((1,) if done else (0, 1))
@@ -105,20 +86,20 @@ def test_a_killed_take_leaves_everything_older(tmp_path: Path, rng: random.Rando
     assert snapshot(ws) == first
 
 
-def test_a_killed_restore_is_finished_or_undone(tmp_path: Path, rng: random.Random) -> None:
+def test_a_killed_restore_is_finished_or_undone(tmp_path: Path, rng: random.Random, killer: Killer) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
     fill(ws, "target", rng)
     target = snapshot(ws)
     kept.take(ws, "target")
     fill(ws, "other", rng)
-    usual = spent(kept, ws, "target", "restore")
+    usual = spent(killer, state, ws, "restore", "target")
     halfway = 0
     for number in range(ROUNDS):
         fill(ws, f"w{number}", rng)
         displaced = snapshot(ws)
         for _ in range(rng.randrange(1, 3)):  # killed once, or twice in a row
-            if killed(state, ws, "restore", "target", rng.random() * usual * 1.5):
+            if killer.done(state, ws, "restore", "target", after=rng.random() * usual * 1.5):
                 break
         now = snapshot(ws)
         mixed = now not in (target, displaced)
@@ -136,17 +117,19 @@ def test_a_killed_restore_is_finished_or_undone(tmp_path: Path, rng: random.Rand
     assert halfway or ROUNDS < 40
 
 
-def test_work_done_after_a_killed_restore_is_displaced_as_well(tmp_path: Path, rng: random.Random) -> None:
+def test_work_done_after_a_killed_restore_is_displaced_as_well(
+    tmp_path: Path, rng: random.Random, killer: Killer
+) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
     fill(ws, "target", rng)
     target = snapshot(ws)
     kept.take(ws, "target")
     fill(ws, "other", rng)
-    usual = spent(kept, ws, "target", "restore")
+    usual = spent(killer, state, ws, "restore", "target")
     for number in range(max(3, ROUNDS // 4)):
         fill(ws, f"w{number}", rng)
-        killed(state, ws, "restore", "target", (0.3 + rng.random() * 0.7) * usual)
+        killer.done(state, ws, "restore", "target", after=(0.3 + rng.random() * 0.7) * usual)
         (ws / "later work").write_text(f"precious {number}")
         kept.take(ws)  # also clears away what the killed one left
         worked = snapshot(ws)
@@ -157,7 +140,7 @@ def test_work_done_after_a_killed_restore_is_displaced_as_well(tmp_path: Path, r
         assert snapshot(ws) == worked
 
 
-def test_a_killed_clearing_loses_nothing(tmp_path: Path, rng: random.Random) -> None:
+def test_a_killed_clearing_loses_nothing(tmp_path: Path, rng: random.Random, killer: Killer) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
     for number in range(max(4, ROUNDS // 3)):
@@ -166,13 +149,13 @@ def test_a_killed_clearing_loses_nothing(tmp_path: Path, rng: random.Random) -> 
         shutil.rmtree(ws / "d1", ignore_errors=True)
         rest = snapshot(ws)
         kept.take(ws, "stays")
-        killed(state, ws, "drop", "gone", rng.random() * 0.05)
+        killer.done(state, ws, "drop", "gone", after=rng.random() * 0.05)
         shutil.rmtree(ws)
         kept.restore(ws, "stays")
         assert snapshot(ws) == rest
 
 
-def test_an_undo_that_was_killed_is_finished_by_the_same_call(tmp_path: Path, rng: random.Random) -> None:
+def test_a_killed_undo_is_finished_by_the_same_call(tmp_path: Path, rng: random.Random, killer: Killer) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
     fill(ws, "target", rng)
@@ -180,10 +163,10 @@ def test_an_undo_that_was_killed_is_finished_by_the_same_call(tmp_path: Path, rn
     kept.take(ws, "target")
     fill(ws, "other", rng)
     other = snapshot(ws)
-    usual = spent(kept, ws, "target", "restore")
+    usual = spent(killer, state, ws, "restore", "target")
     halfway = 0
     for _ in range(ROUNDS):
-        killed(state, ws, "restore", "before-restore", rng.random() * usual)
+        killer.done(state, ws, "restore", "before-restore", after=rng.random() * usual)
         now = snapshot(ws)
         if now not in (target, other):
             halfway += 1

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections import OrderedDict
+from collections.abc import Callable
 from types import TracebackType
 
 from veil.host.metadata import set_mode
@@ -38,14 +39,19 @@ class Anchor:
     Args:
         root: absolute path of a folder, links resolved.
         force: folders of our own that we may not enter are made enterable (``unlocked`` says which).
+        opening: called with path, permission bits and inode of whatever is going to be opened up, before it is.
 
     Attributes:
+        force, opening: as given; ``opening`` may be taken away (``None``).
         unlocked: permission bits, as they were, of folders that were opened up, by path.
     """
 
-    def __init__(self, root: str, *, force: bool = False) -> None:
+    def __init__(
+        self, root: str, *, force: bool = False, opening: Callable[[str, int, int], None] | None = None
+    ) -> None:
         self.root = root
         self.force = force
+        self.opening = opening
         self.unlocked: dict[str, int] = {}
         self._open: OrderedDict[str, int] = OrderedDict()
         try:
@@ -53,9 +59,7 @@ class Anchor:
         except PermissionError:
             if not force:
                 raise
-            found = os.lstat(root)
-            self.unlocked[""] = stat.S_IMODE(found.st_mode)
-            set_mode(root, None, self.unlocked[""] | stat.S_IRWXU)
+            self.unlocked[""] = self.open_up("", root, None, stat.S_IRWXU)
             self.fd = os.open(root, _FOLDER)
         self.device = os.fstat(self.fd).st_dev
 
@@ -113,8 +117,8 @@ class Anchor:
             found = os.stat(name, dir_fd=above, follow_symlinks=False)
             if not stat.S_ISDIR(found.st_mode):
                 raise
-            self.unlocked.setdefault(path, stat.S_IMODE(found.st_mode))
-            set_mode(name, above, stat.S_IMODE(found.st_mode) | stat.S_IRWXU)
+            mode = self.open_up(path, name, above, stat.S_IRWXU)
+            self.unlocked.setdefault(path, mode)
             return os.open(name, _FOLDER, dir_fd=above)
         except OSError as error:
             # Linux answers ENOTDIR for a link here, macOS ELOOP
@@ -122,11 +126,26 @@ class Anchor:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from error
             raise
 
+    def open_up(self, path: str, name: str, above: int | None, bits: int) -> int:
+        """Add ``bits`` to the mode of ``name`` in the folder ``above``, which is ``path``; the mode that it had.
+
+        Raises ``OSError``: not ours.
+        """
+        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+        mode = stat.S_IMODE(found.st_mode)
+        if self.opening is not None:
+            self.opening(path, mode, found.st_ino)
+        set_mode(name, above, mode | bits)
+        return mode
+
     def writable(self, path: str) -> int:
         """The folder at ``path``, made writable for its owner when it was not."""
         at = self.folder(path)
-        mode = stat.S_IMODE(os.fstat(at).st_mode)
+        found = os.fstat(at)
+        mode = stat.S_IMODE(found.st_mode)
         if mode & 0o300 != 0o300 and os.geteuid() != 0:
+            if self.opening is not None:
+                self.opening(path, mode, found.st_ino)
             os.fchmod(at, mode | stat.S_IRWXU)
             self.unlocked.setdefault(path, mode)
         return at

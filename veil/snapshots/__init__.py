@@ -62,13 +62,15 @@ class Checkpoints:
         origin = _folder(directory)
         self._not_own(origin)
         project = self._project(origin)
-        with project.writing() as at, _anchored(origin) as anchor:
-            restoring.clear_up(at, anchor)
-            taking = Taking(project, at, anchor, self._own())
-            try:
-                return taking.keep(stored)
-            finally:
-                taking.close()
+        with project.writing() as at:
+            restoring.close_again(at, origin)
+            with _anchored(origin) as anchor:
+                restoring.clear_up(at, anchor)
+                taking = Taking(project, at, anchor, self._own())
+                try:
+                    return taking.keep(stored)
+                finally:
+                    taking.close()
 
     def restore(
         self, directory: str | os.PathLike[str], label: str | None = None, *, force_origin: bool = False
@@ -87,7 +89,7 @@ class Checkpoints:
             Refused: the folder is veil's own (``own_state``); the checkpoint is one of another folder
                 (``other_origin``); it cannot be read as it was (``damaged``, nothing is touched then); not everything
                 could be brought back (``not_restored``; ``facts["paths"]`` says what and why, ``facts["before"]`` holds
-                the state before).
+                the state before; what we may not read is never touched).
         """
         if label is not None:
             check_label(label)

@@ -26,7 +26,7 @@ class Applying:
 
     def __init__(self, anchor: Anchor, plan: Plan, picture: Picture, then: Tree, staging: Staging) -> None:
         self._anchor, self._plan, self._picture, self._then, self._staging = anchor, plan, picture, then, staging
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, str] = dict(plan.closed)
         self.left: dict[str, str] = {**plan.left, **staging.refused}
         self.done = dict.fromkeys(("created", "replaced", "deleted", "adjusted"), 0)
 
@@ -137,7 +137,7 @@ class Applying:
 
 
 def _is(entry: Entry, status: os.stat_result) -> bool:
-    if entry.letter == "m":
+    if entry.letter in ("m", "x"):
         return True
     if entry.letter == "d":
         return stat.S_ISDIR(status.st_mode)

@@ -40,6 +40,8 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """  # noqa: S608 (constant text)
+#: What a restore opened up for a look and has not closed again; ``n`` is the order of opening.
+_OPENED = "CREATE TABLE IF NOT EXISTS opened (n INTEGER PRIMARY KEY, path BLOB, mode INTEGER, inode BLOB)"
 _PLACES = "SELECT blobs.id, packs.name, at, blobs.size FROM blobs LEFT JOIN packs ON pack = packs.n"
 _ROWS = "SELECT id, label, created, files, bytes, left_out, manifest FROM checkpoints"
 
@@ -92,11 +94,14 @@ def _recognise(connection: sqlite3.Connection, path: Path, *, write: bool) -> No
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if write and not version and not application:
         connection.executescript(_SCHEMA)
+        connection.execute(_OPENED)
         os.chmod(path, 0o600)
     elif (application, version) != (APPLICATION_ID, FORMAT):
         raise StoreFailed(
             f"{path} has format {version} of {application:#x}; this veil knows {FORMAT}", path=str(path), found=version
         )
+    elif write:
+        connection.execute(_OPENED)
 
 
 class Index:
@@ -223,6 +228,20 @@ class Index:
 
     def end(self) -> None:
         self._sql.execute("DELETE FROM pending")
+        self.forget_opened()
+
+    def note_opened(self, path: str, mode: int, inode: int) -> None:
+        """``path`` is going to be opened up; ``mode``: its permission bits before."""
+        values = (os.fsencode(path), mode, str(inode))
+        self._sql.execute("INSERT INTO opened (path, mode, inode) VALUES (?, ?, ?)", values)
+
+    def opened(self) -> list[tuple[str, int, int]]:
+        """Path, mode and inode of what was opened up, the last one first."""
+        found = self._sql.execute("SELECT path, mode, inode FROM opened ORDER BY n DESC").fetchall()
+        return [(os.fsdecode(path), mode, int(inode)) for path, mode, inode in found]
+
+    def forget_opened(self) -> None:
+        self._sql.execute("DELETE FROM opened")
 
 
 def _row(id: str, label: bytes | None, created: float, files: int, size: int, left_out: str, manifest: bytes) -> Row:

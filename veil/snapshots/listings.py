@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple, cast
 from veil.model.errors import Refused
 from veil.model.outcome import Kind
 
-#: file, folder, link, fifo, socket, device, mount point.
-Letter = Literal["f", "d", "l", "p", "s", "b", "m"]
+#: file, folder, link, fifo, socket, device, mount point, something closed to us (only in a displaced state).
+Letter = Literal["f", "d", "l", "p", "s", "b", "m", "x"]
 #: How a change names them. A mount point is a folder.
 KINDS: Mapping[Letter, Kind] = {
     "f": "file",
@@ -25,9 +25,10 @@ KINDS: Mapping[Letter, Kind] = {
     "s": "socket",
     "b": "device",
     "m": "dir",
+    "x": "file",
 }
 #: Kinds that are known by name only: they are neither made again nor looked into.
-NAMED_ONLY: frozenset[Letter] = frozenset({"s", "b", "m"})
+NAMED_ONLY: frozenset[Letter] = frozenset({"s", "b", "m", "x"})
 FORMAT = 1
 
 

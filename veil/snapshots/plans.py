@@ -20,7 +20,8 @@ class Plan:
     adjust: path -> file whose content stays.
     settle: folders that get their mode, owner and times at the end, path -> what they shall be.
     deeds: path -> how it is counted. groups: path -> the paths that shall be the same file with it.
-    left: path -> why it cannot be as it was. kept: of those, folders in which nothing at all is touched.
+    left: path -> why it cannot be as it was. closed: path -> why it stays although it shall not.
+    kept: of both, those at and below which nothing at all is touched.
     """
 
     delete: dict[str, Entry] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Plan:
     deeds: dict[str, Deed] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    closed: dict[str, str] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
 
     def keeps(self, path: str) -> bool:
@@ -71,8 +73,18 @@ def _sort(
         made.left[path] = "something is or was mounted there, so it stays as it is"
         made.kept.add(path)
         return
+    if "x" in each.letters:
+        if old is not None and old.letter == "x":
+            made.closed[path] = (
+                "it cannot be read, so it could not be kept and stays as it is: make it readable or take it away, and "
+                "restore again"
+            )
+        else:
+            made.left[path] = "it could not be read when this was kept, so what is there stays as it is"
+        made.kept.add(path)
+        return
     if path in picture.occupied and (new is None or new.letter != "d"):
-        made.left[path] = "something mounted or veil's own state is in it, so it stays"
+        made.left[path] = "something mounted, something closed or veil's own state is in it, so it stays"
         return
     stays = old is not None and new is not None and old.letter == new.letter
     if old is not None and not stays and not (old.letter != "d" and new is not None and new.letter in "flp"):

@@ -7,11 +7,13 @@ import stat
 import time
 
 from veil.host.anchored import FILE, Anchor, Row, row_of
-from veil.host.metadata import Attributes, attributes_of, set_mode
+from veil.host.metadata import Attributes, attributes_of
 from veil.model.errors import Refused
 from veil.snapshots.known import Held, trusts
 from veil.snapshots.sinks import Sink
 
+#: Takes the place of the type bits in the mode of what is closed to us.
+CLOSED = 0
 _TRIES = 6
 _FIRST_PAUSE = 0.005
 
@@ -26,6 +28,9 @@ class Moved(Exception):
 
 class Reading:
     """Entries of the tree at ``anchor``, their contents into ``sink``.
+
+    Where the anchor has ``force`` (the tree is going to be restored), what cannot be read even so is an entry of the
+    kind ``CLOSED``; everywhere else it is refused.
 
     Attributes:
         left_out: path -> what of it could not be read although its content could.
@@ -44,11 +49,23 @@ class Reading:
         except OSError as error:
             raise unreadable(path or self._anchor.root, error) from error
 
+    def is_closed(self, path: str) -> bool:
+        """Whether the folder at ``path`` is an entry of the kind ``CLOSED``. Raises ``OSError``."""
+        try:
+            self._anchor.folder(path)
+        except PermissionError:
+            return self._anchor.force
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        return False
+
     def entry(self, folder: str, row: Row) -> tuple[Row, Held]:
         """The row as it was when its content was read, and what is known of it. Raises ``Moved``, ``Refused``."""
         name, mode = row[0], row[1]
         if stat.S_ISDIR(mode):  # something is mounted there: a folder or a file
             return row, ("", 0, 0, (), True)
+        if stat.S_IFMT(mode) == CLOSED:  # a folder
+            return row, ("", 0, 0, (), False)
         path = f"{folder}/{name}" if folder else name
         at = self.folder(folder)
         try:
@@ -60,6 +77,8 @@ class Reading:
         except FileNotFoundError:
             raise Moved(path) from None
         except OSError as error:
+            if self._anchor.force and isinstance(error, PermissionError):
+                return (name, CLOSED | stat.S_IMODE(mode), 0, 0, 0, 0, 0), ("", 0, 0, (), False)
             raise unreadable(path, error) from error
         if stat.S_IFMT(found.st_mode) != stat.S_IFMT(mode):
             raise Moved(path)
@@ -88,9 +107,7 @@ class Reading:
                 return row, (key.hex(), after.st_uid, after.st_gid, attributes, trusted)
             time.sleep(pause)
             pause *= 2
-        raise Refused(
-            f"{path} changed each time it was read; try again when nobody is writing to it", code="changing", path=path
-        )
+        raise changing(path)
 
     def _open(self, path: str, name: str, at: int) -> tuple[int, int | None]:
         """A descriptor; and the mode to give back when the file had to be opened up (only where that is wanted)."""
@@ -106,8 +123,7 @@ class Reading:
             if not stat.S_ISREG(found.st_mode):
                 raise Moved(path) from error
             raise
-        mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
-        set_mode(name, at, mode | stat.S_IRUSR)
+        mode = self._anchor.open_up(path, name, at, stat.S_IRUSR)
         return os.open(name, FILE, dir_fd=at), mode
 
     def _attributes(self, path: str, handle: int) -> Attributes:
@@ -118,9 +134,16 @@ class Reading:
             return ()
 
 
+def changing(path: str) -> Refused:
+    return Refused(
+        f"{path} changed each time it was looked at; try again when nobody is writing to it", code="changing", path=path
+    )
+
+
 def unreadable(path: str, error: OSError) -> Refused:
     return Refused(
-        f"{path} cannot be read ({error.strerror}), so the tree is passed over: what is told of it would not be whole",
+        f"{path} cannot be read ({error.strerror}), so the tree is passed over: what is told of it would not be whole. "
+        f"Make it readable for user {os.geteuid()}, or take it out of the tree",
         code="unreadable",
         path=path,
     )

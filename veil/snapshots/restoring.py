@@ -8,13 +8,15 @@ one that counts as ``before-restore``; if something else is in it too, somebody 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from veil.host.anchored import Anchor
-from veil.host.metadata import dress
+from veil.host.metadata import dress, set_mode
 from veil.model.errors import Refused
 from veil.snapshots import comparing
 from veil.snapshots.applying import Applying
@@ -35,7 +37,8 @@ def restore(project: Project, at: Opened, own: Own, source: Opened, row: Row) ->
     row = _the_one_begun(at, row) if source is at else row
     then = source.tree(row.manifest)
     staging_name = PREFIX + secrets.token_hex(8)
-    with _anchored(project.origin) as anchor:
+    close_again(at, project.origin)
+    with _anchored(at, project.origin) as anchor:
         pending = clear_up(at, anchor)
         taking = Taking(project, at, anchor, own)
         try:
@@ -48,10 +51,10 @@ def restore(project: Project, at: Opened, own: Own, source: Opened, row: Row) ->
                 before_id = taking.keep(BEFORE_RESTORE.encode(), begun).id
         finally:
             taking.close()
-            _give_back(anchor)
+            _give_back(at, anchor)
         made = plan(taking.tree, taking.picture, then)
         try:
-            staging = _staged(anchor, staging_name, made, source, taking.tree)
+            staging = _staged(at, anchor, staging_name, made, source, taking.tree)
         except (Refused, OSError) as error:
             if pending is None:
                 at.index.end()
@@ -100,7 +103,7 @@ def _mixed(at: Opened, pending: Pending, now: Tree) -> bool:
     return comparing.only_mixes(at.tree(before), at.tree(pending.target), now)
 
 
-def _staged(anchor: Anchor, name: str, made: Plan, source: Opened, now: Tree) -> Staging:
+def _staged(at: Opened, anchor: Anchor, name: str, made: Plan, source: Opened, now: Tree) -> Staging:
     """Everything that is to be put into the tree. When that fails, the tree is as it was."""
     try:
         staging = Staging(anchor, name)
@@ -110,25 +113,48 @@ def _staged(anchor: Anchor, name: str, made: Plan, source: Opened, now: Tree) ->
             staging.close()
             raise
     except (Refused, OSError):
-        _give_back(anchor)
+        _give_back(at, anchor)
         root = now.manifest.root
         dress(anchor.fd, root.mode, (root.uid, root.gid), root.mtime_ns, root.attributes)
         raise
     return staging
 
 
-def _give_back(anchor: Anchor) -> None:
+def _give_back(at: Opened, anchor: Anchor) -> None:
     """Folders that had to be opened up for a look get their modes back."""
     for path, mode in reversed(list(anchor.unlocked.items())):
         os.fchmod(anchor.folder(path), mode)
     anchor.unlocked.clear()
     anchor.refresh()
+    # from now on the displaced state knows all modes
+    anchor.opening = None
+    at.index.forget_opened()
+
+
+def close_again(at: Opened, origin: str) -> None:
+    """What a restore had opened up for its look when it was killed gets the mode that it had.
+
+    Raises ``OSError``. Passed over: what is something else by now, or has got another mode.
+    """
+    opened = at.index.opened()
+    if not opened:
+        return
+    gone = (FileNotFoundError, NotADirectoryError, PermissionError)
+    with contextlib.suppress(*gone), Anchor(origin) as anchor:
+        for path, mode, inode in opened:
+            with contextlib.suppress(*gone):
+                above, _, name = path.rpartition("/")
+                folder = anchor.folder(above)
+                found = os.stat(name or ".", dir_fd=folder, follow_symlinks=False)
+                if found.st_ino == inode and stat.S_IMODE(found.st_mode) in (mode | stat.S_IRWXU, mode | stat.S_IRUSR):
+                    set_mode(name or ".", folder, mode)
+    at.index.forget_opened()
 
 
 @contextmanager
-def _anchored(origin: str) -> Iterator[Anchor]:
+def _anchored(at: Opened, origin: str) -> Iterator[Anchor]:
     try:
-        anchor = Anchor(origin, force=True)
+        anchor = Anchor(origin, force=True, opening=at.index.note_opened)
     except OSError as error:
         raise _not_restored(origin, {"": error.strerror or str(error)}, "") from error
     with anchor:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from veil.host.anchored import Anchor, Row
 from veil.host.metadata import attributes_of
 from veil.host.mounts import mounted_below
-from veil.model.errors import Refused
 from veil.snapshots.known import Cache, Held, Known, Own, Sums, trusts
-from veil.snapshots.listings import Entry, Letter, Manifest, encode_listing, join
-from veil.snapshots.reading import Moved, Reading
+from veil.snapshots.listings import NAMED_ONLY, Entry, Letter, Manifest, encode_listing, join
+from veil.snapshots.reading import CLOSED, Moved, Reading, changing
 from veil.snapshots.sinks import Sink
 
 #: How often a folder, or the whole tree, is looked at again because it changed meanwhile.
@@ -27,12 +26,14 @@ _LETTERS: dict[int, Letter] = {
     stat.S_IFIFO: "p",
     stat.S_IFSOCK: "s",
     stat.S_IFDIR: "m",
+    CLOSED: "x",
 }
 _WHY: dict[Letter, str] = {
     "p": "a fifo: its name and mode only",
     "s": "a socket: its name only",
     "b": "a device: its name only",
     "m": "something is mounted there, which is not looked into",
+    "x": "it cannot be read: its name only",
 }
 
 
@@ -42,7 +43,7 @@ class Picture:
 
     Attributes:
         manifest: of all of it. folders: what is known of each, by path.
-        occupied: folders that hold, somewhere below, what is never touched (veil's own state, a mount).
+        occupied: folders that hold, somewhere below, what is never touched (veil's own, a mount, what is closed).
         changed: whether anything is not as the cache had it. own: (device, inode) of folders that are veil's own.
     """
 
@@ -84,6 +85,7 @@ class Walk:
         # contents that went since the cache was written must not be taken for present
         self._has: Callable[[bytes], bool] | None = sink.has
         self._reading = Reading(anchor, sink)
+        self._user = os.geteuid()
         self._mounted: dict[str, set[str]] = {}
         for path in mounted_below(anchor.root):
             above, _, name = path.rpartition("/")
@@ -172,6 +174,8 @@ class Walk:
                 row, held = self._reading.entry(path, row)
                 now.append(row)
                 facts.append(held)
+            if stat.S_IFMT(row[1]) == CLOSED:
+                self._occupy(path)
         sums = Sums(
             sum(1 for row in now if stat.S_ISREG(row[1])),
             sum(row[3] for row in now if stat.S_ISREG(row[1])),
@@ -210,6 +214,8 @@ class Walk:
                 elif s.st_dev != device or name in mounted:
                     rows.append((name, stat.S_IFDIR | stat.S_IMODE(mode), 0, 0, 0, 0, 0))
                     self._occupy(path)
+                elif s.st_uid != self._user and self._reading.is_closed(join(path, name)):
+                    rows.append((name, CLOSED | stat.S_IMODE(mode), 0, 0, 0, 0, 0))
                 else:
                     folders.append(name)
         return rows, folders
@@ -281,16 +287,10 @@ def entry_of(row: Row, held: Held) -> Entry:
     letter = letter_of(row[1])
     content, uid, gid, attributes, _ = held
     size = row[3] if letter == "f" else 0
-    mtime_ns = 0 if letter in ("s", "b", "m") else row[4]
+    mtime_ns = 0 if letter in NAMED_ONLY else row[4]
     return Entry(row[0], letter, stat.S_IMODE(row[1]), uid, gid, mtime_ns, size, content, attributes)
 
 
 def folder_entry(name: str, known: Known) -> Entry:
     own = known.own
     return Entry(name, "d", own.mode, own.uid, own.gid, own.mtime_ns, 0, known.listing, own.attributes)
-
-
-def changing(path: str) -> Refused:
-    return Refused(
-        f"{path} changed each time it was looked at; try again when nobody is writing to it", code="changing", path=path
-    )
