@@ -69,10 +69,11 @@ def _replayed(scene: Scene, passed: bool, outcome: str) -> tuple[ItemOutcome, st
     verdict = "missing-cassette" if old is None and scene.misses else "replayed" if rows else "none"
     wrong = None
     if passed and scene.misses:
-        wrong = scene.misses[0] + "\n(the test went on and passed, but nothing had answered)"
+        wrong = _unnoticed(scene)
     elif passed and unused and scene.settings.unused == "error":
         told = [f"  {number}: {_shown(steps[number - 1])}" for number in unused]
-        wrong = "\n".join([f"{scene.shown}: {len(unused)} recorded steps were not asked for:", *told])
+        many = "1 recorded step was" if len(unused) == 1 else f"{len(unused)} recorded steps were"
+        wrong = "\n".join([f"{scene.shown}: {many} not asked for:", *told])
     said = _said(
         scene,
         "failed" if wrong else outcome,
@@ -194,6 +195,26 @@ def machines(scene: Scene) -> tuple[dict[str, str] | None, dict[str, str] | None
         return None, None
     then = dict(decode_facts(file.read_bytes(), file.name).machine)
     return then, fingerprint(scene.stage.environment, then)
+
+
+def hear(phases: dict[str, pytest.TestReport], report: pytest.TestReport, scene: Scene | None) -> None:
+    """One more report of a test. A body that passed although nothing had answered it fails."""
+    when = report.when or ""
+    before = phases.get(when)
+    if before is not None and before.failed:  # subtests say call again and again
+        return
+    if when == "call" and scene is not None and scene.misses and plainly_passed(report):
+        report.outcome, report.longrepr = "failed", _unnoticed(scene)
+    phases[when] = report
+
+
+def plainly_passed(report: pytest.TestReport) -> bool:
+    """It passed, and nobody had expected it to fail: pytest would not count that as a failure."""
+    return report.passed and not hasattr(report, "wasxfail")
+
+
+def _unnoticed(scene: Scene) -> str:
+    return f"{scene.misses[0]}\n(the test went on and passed, but nothing had answered)"
 
 
 def word_of(phases: dict[str, pytest.TestReport]) -> str:

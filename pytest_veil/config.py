@@ -20,6 +20,8 @@ Environment = Literal["deterministic", "inherit"]
 MODES: tuple[Mode, ...] = get_args(Mode)[1:]
 #: Modes in which recordings may be written.
 WRITING: frozenset[Mode] = frozenset({"record", "record-missing", "refresh"})
+#: Modes in which recordings answer.
+REPLAYING: frozenset[Mode] = frozenset({"replay", "record-missing"})
 #: What a marker may say; the rest holds for the whole session.
 OF_A_TEST = frozenset(
     {"mode", "runs", "normalise", "env", "cassette", "keep_failed", "unused", "on_drift", "facts", "secrets"}

@@ -1,6 +1,8 @@
-"""The protocol of a test in verify mode: it runs, it is judged, and a difference makes the whole of it run again.
+"""The protocol of a test whose verdict is known only when its fixtures are gone.
 
-Whatever is run, pytest hears of one setup, one call and one teardown: those of the first run, with the verdict in them.
+In verify mode it runs, it is judged, and a difference makes the whole of it run again. In a replay that is to fail when
+recorded steps are left over it runs once: its fixtures may still ask for them. Whatever is run, pytest hears of one
+setup, one call and one teardown: those of the first run, with the verdict in them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from _pytest.runner import runtestprotocol
 
 from pytest_veil.carrying import attach
-from pytest_veil.outcomes import ACTIVE, ItemOutcome, Take, left, note
+from pytest_veil.config import REPLAYING, settings_for, settings_of
+from pytest_veil.outcomes import ItemOutcome, Take, left, note
 from pytest_veil.telling import first_line, told
 from pytest_veil.verifying import Verified, verify_steps
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Judged:
-    """One test in verify mode, over all its runs.
+    """One test, over all its runs.
 
     Attributes:
         nextitem: what pytest runs after it.
@@ -70,14 +73,22 @@ class Verify:
     """The plugin; in every process that runs tests."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._all = config.stash[ACTIVE].mode == "verify"
+        self._session = settings_of(config)
 
-    def _verifies(self, item: pytest.Item) -> bool:
-        return self._all or any(mark.kwargs.get("mode") == "verify" for mark in item.iter_markers("veil"))
+    def _waits(self, item: pytest.Item) -> bool:
+        if self._session.mode == "verify":
+            return True
+        if self._session.unused != "error" and item.get_closest_marker("veil") is None:
+            return False
+        try:
+            settings = settings_for(item, self._session)
+        except pytest.UsageError:  # told by the fixture
+            return False
+        return settings.mode == "verify" or (settings.unused == "error" and settings.mode in REPLAYING)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        if not self._verifies(item):
+        if not self._waits(item):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         judged = item.stash[_JUDGED] = _Judged(nextitem)

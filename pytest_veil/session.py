@@ -13,12 +13,13 @@ import pytest
 
 from pytest_veil import concealing
 from pytest_veil.cassettes import cassette_of, shared_cassette
-from pytest_veil.conclusions import claimed_twice, conclude, machines, word_of
+from pytest_veil.conclusions import claimed_twice, conclude, hear, machines, plainly_passed, word_of
 from pytest_veil.config import WRITING, Settings, settings_for, settings_of
 from pytest_veil.grounds import Grounds, import_all
 from pytest_veil.keeping import leave_place, tell_places
 from pytest_veil.outcomes import Active, ItemOutcome, Take, leave, note
 from pytest_veil.real_disk import real_disk
+from pytest_veil.rerunning import under_way
 from pytest_veil.rewording import edit_of, rekey_of
 from pytest_veil.scenes import Opening, Scene
 
@@ -247,10 +248,10 @@ class VeilSession:
         phases = item.stash.setdefault(PHASES, {})
         if report.when == "setup":
             phases.clear()
-        phases[report.when or ""] = report
+        scene = item.stash.get(SCENE, None)
+        hear(phases, report, scene)
         if report.failed:
             self._failed.append(item.nodeid)
-        scene = item.stash.get(SCENE, None)
         if scene is None:
             return report
         if report.failed:
@@ -278,7 +279,10 @@ class VeilSession:
             said = ItemOutcome(item.nodeid, scene.settings.mode, "error", "not-written", scene.shown, why=str(error))
         note(item, said)
         if wrong is not None:
-            report.outcome, report.longrepr = "failed", wrong
+            call = phases.get("call")
+            failing = call if call is not None and under_way(item) and plainly_passed(call) else report
+            failing.outcome, failing.longrepr = "failed", wrong
+            concealing.conceal(failing, scene)
             self._failed.append(item.nodeid)
 
     def pytest_sessionfinish(self) -> None:

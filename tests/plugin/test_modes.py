@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from sessions import Suite, suite
@@ -87,7 +88,7 @@ def test_a_miss_fails_past_every_except_and_runs_nothing(suite: Suite, ran: Path
         """,
     )
     result = suite.run("--veil")
-    result.assert_outcomes(failed=3, passed=1, errors=1)
+    result.assert_outcomes(failed=4)
     assert _took(ran) == ""
     shown = result.stdout.str()
     result.stdout.fnmatch_lines(
@@ -149,7 +150,7 @@ def test_a_test_that_runs_nothing_any_more_has_no_recording(suite: Suite) -> Non
     suite.run("--veil-mode=record").assert_outcomes(passed=1)
     suite.write("test_it.py", "def test_it(veil_run):\n    pass\n")
     suite.run("--veil").assert_outcomes(passed=1)
-    suite.run("--veil", "--veil-unused=error").assert_outcomes(passed=1, errors=1)
+    suite.run("--veil", "--veil-unused=error").assert_outcomes(failed=1)
     suite.run("--veil-mode=record").assert_outcomes(passed=1)
     assert suite.cassettes() == {}
     suite.run("--veil").assert_outcomes(passed=1)
@@ -162,11 +163,102 @@ def test_unused_steps(suite: Suite) -> None:
     told = suite.run("--veil")
     told.assert_outcomes(passed=1)
     told.stdout.fnmatch_lines(["unused steps:", "  test_it.py::test_it: 2"])
-    failed = suite.run("--veil", "--veil-unused=error")
-    failed.assert_outcomes(passed=1, errors=1)
+    failed = suite.run("--veil", "--veil-unused=error", "--veil-report=report.json", "--junitxml=junit.xml")
+    failed.assert_outcomes(failed=1)
+    (item,) = json.loads((suite.path / "report.json").read_text())["items"]
+    assert (item["outcome"], item["verdict"], item["unused"]) == ("failed", "replayed", [2])
+    junit = ElementTree.parse(suite.path / "junit.xml").getroot()[0]
+    assert (junit.get("tests"), junit.get("failures"), junit.get("errors")) == ("1", "1", "0")
     failed.stdout.fnmatch_lines(["*test_it.test_it.veil.txtar: 1 recorded step* not asked for:", "*2: echo 2"])
     suite.write("test_it.py", 'def test_it(veil_run):\n    veil_run("echo 2")\n    veil_run("echo 1")\n')
     suite.run("--veil", "--veil-unused=error").assert_outcomes(passed=1)  # order is the test's business
+
+
+UNUSED = """
+    import pytest
+
+    @pytest.fixture
+    def tidy(veil_run):
+        yield
+        veil_run("echo tidy")
+
+    @pytest.fixture(scope="module")
+    def shared():
+        yield
+        print("the module is over")
+
+    def test_at_the_end(veil_run, tidy, shared):
+        veil_run("echo 1")
+
+    def test_left_over(veil_run, shared):
+        veil_run("echo 1")
+        {more}
+
+    def test_after(veil_run, shared):
+        veil_run("echo 1")
+
+    @pytest.mark.xfail(strict=False)
+    def test_expected_to_fail(veil_run):
+        veil_run("echo 1")
+        {more}
+
+    @pytest.mark.veil(unused="report")
+    def test_told_only(veil_run):
+        veil_run("echo 1")
+        {more}
+"""
+
+
+def test_what_is_left_over_fails_the_test_and_not_its_teardown(suite: Suite) -> None:
+    suite.write("test_it.py", UNUSED.format(more='veil_run("echo 2")'))
+    suite.run("--veil-mode=record").assert_outcomes(passed=4, xpassed=1)
+    suite.run("--veil", "-o", "veil_unused=error").assert_outcomes(passed=4, xpassed=1)
+    suite.write("test_it.py", UNUSED.format(more="pass"))
+    done = suite.run("--veil", "-o", "veil_unused=error", "-v", "-s")
+    # what was to fail and did not is no failure that pytest would count: there it is an error, so that it is seen
+    done.assert_outcomes(passed=3, failed=1, xpassed=1, errors=1)
+    done.stdout.fnmatch_lines(["*::test_left_over FAILED*", "*::test_after PASSED*", "*the module is over*"])
+    stopped = suite.run("--veil", "-o", "veil_unused=error", "-x", "-s")
+    stopped.assert_outcomes(passed=1, failed=1)
+    assert stopped.stdout.str().count("the module is over") == 1
+
+
+def test_a_body_that_fails_is_told_before_what_its_neighbours_share_ends(suite: Suite) -> None:
+    body = """
+        import pytest
+
+        @pytest.fixture(scope="module")
+        def shared():
+            yield
+            assert 0, "of the module"
+
+        def test_one(veil_run, shared):
+            assert veil_run("echo 1").stdout == "{word}\\n"
+
+        def test_two(shared):
+            pass
+    """
+    suite.write("test_it.py", body.format(word=1))
+    suite.run("--veil-mode=record").assert_outcomes(passed=2, errors=1)
+    suite.write("test_it.py", body.format(word=2))
+    done = suite.run("--veil", "--veil-unused=error", "-x")
+    done.assert_outcomes(failed=1, errors=1)
+    done.stdout.fnmatch_lines(["*of the module*"])
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="pytest has no subtests")
+def test_a_subtest_that_fails_keeps_a_test_from_being_recorded(suite: Suite) -> None:
+    suite.write(
+        "test_it.py",
+        """
+        def test_it(veil_run, subtests):
+            for number in (1, 2):
+                with subtests.test(number=number):
+                    assert veil_run(f"echo {number}").stdout == "2\\n"
+        """,
+    )
+    suite.run("--veil-mode=record").assert_outcomes(failed=2)
+    assert suite.cassettes() == {}
 
 
 def test_refresh_rewrites_only_what_behaves_differently(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
