@@ -141,6 +141,68 @@ def test_a_repository_outside_the_workspace_is_not_read(ws: Path, where: str) ->
     with pytest.raises(Denied) as error:
         bounded(ws).run(["git", "status"])
     assert error.value.code == "git_refused"
+    assert ("allowed_paths" in str(error.value)) == (where == "worktree file")
+    assert ("make the boundary around" in str(error.value)) == (where != "worktree file")
+
+
+def linked(repo: Path, main: Path, at: Path) -> None:
+    """A linked work tree of a new repository ``main``."""
+    main.mkdir(parents=True)
+    git(main, "init", "-q")
+    (main / "f").write_text("one\n")
+    git(main, "add", "f")
+    git(main, "commit", "-qm", "one")
+    git(main, "worktree", "add", "-q", "-b", "side", str(at))
+    (at / "f").write_text("two\n")
+
+
+def test_a_linked_work_tree_is_read_where_its_repository_may_be(tmp_path: Path) -> None:
+    at = tmp_path / "side"
+    linked(tmp_path, tmp_path / "main", at)
+    with pytest.raises(Denied, match="outside the workspace .this is a linked work tree"):
+        bounded(at).run(["git", "status"])
+    mark = tmp_path / "mark"
+    evil = script(tmp_path / "evil", f"echo x >> {mark}\ncat\n")
+    git(tmp_path / "main", "config", "core.fsmonitor", str(evil))
+    git(tmp_path / "main", "config", "filter.evil.clean", str(evil))
+    (at / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    git(tmp_path / "main", "config", "diff.evil.textconv", str(evil))
+    listed = bounded(at, Policy("allowlist", allowed_paths=(str(tmp_path / "main" / ".git"),)))
+    assert listed.run(["git", "branch", "--show-current"]).stdout == "side\n"
+    assert " M f\n" in listed.run(["git", "status", "--short"]).stdout
+    assert "-one\n+two\n" in listed.run(["git", "diff"]).stdout
+    assert listed.run(["git", "rev-parse", "--show-toplevel"]).stdout == f"{at}\n"
+    assert not mark.exists()
+
+
+def test_a_repository_by_another_name_inside_is_read(tmp_path: Path) -> None:
+    ws = tmp_path / "ws"
+    ws.mkdir()
+    git(ws, "init", "-q", f"--separate-git-dir={ws / 'store'}")
+    (ws / "f").write_text("x\n")
+    assert (ws / ".git").is_file()
+    assert "?? f\n" in bounded(ws).run(["git", "status", "--short"]).stdout
+
+
+@pytest.mark.parametrize("how", ["alternates", "alternates of alternates", "objects", "commondir"])
+def test_no_part_of_a_repository_is_borrowed_from_outside(repo: Path, how: str) -> None:
+    other = repo.parent / "other"
+    linked(repo, other, repo.parent / "side")
+    objects = repo / ".git" / "objects"
+    if how == "alternates":
+        (objects / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+    elif how == "alternates of alternates":
+        (repo / "lent" / "info").mkdir(parents=True)
+        (objects / "info" / "alternates").write_text("../../lent\n")
+        (repo / "lent" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+    elif how == "objects":
+        objects.rename(repo / "old")
+        objects.symlink_to(other / ".git" / "objects")
+    else:
+        (repo / ".git" / "commondir").write_text(f"{other}/.git\n")
+    with pytest.raises(Denied, match="outside the workspace") as error:
+        bounded(repo).run(["git", "diff"])
+    assert error.value.code == "git_refused"
 
 
 def test_core_worktree_leads_nowhere(repo: Path) -> None:
@@ -154,6 +216,54 @@ def test_only_at_the_top_of_the_workspace(repo: Path) -> None:
     at.chdir("sub")
     with pytest.raises(Denied, match="only run at the top of the workspace"):
         at.run(["git", "status"])
+
+
+WAYS = (
+    ["./g", "push"],
+    ["env", "./g", "push"],
+    ["nice", "-n", "1", "./g", "push"],
+    ["sh", "-c", "./g push"],
+    ["sh", "-c", "cd . && ./g push"],
+    ["sh", "-c", "cd sub; ../g push"],
+    ["sh", "-c", "PATH=$PWD:$PATH; g push"],
+    ["sh", "-c", "env PATH=. g push"],
+    ["sh", "-c", ". ./x; ./g push"],
+    ["env", "PATH=.", "g", "push"],
+    ["env", "-C", "sub", "../g", "push"],
+    ["find", ".", "-name", "g", "-exec", "{}", "push", ";"],
+    ["find", ".", "-maxdepth", "0", "-exec", "./g", "push", ";"],
+    ["find", ".", "-maxdepth", "0", "-execdir", "./ws/g", "push", ";"],
+    ["xargs", "./g", "push"],
+    ["setsid", "-w", "./g", "push"],
+    ["bash", "-c", "exec -a ls ./g push"],
+    ["./indirect"],
+)
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "copy"])
+def test_git_by_another_name_in_the_workspace_never_starts(repo: Path, kind: str) -> None:
+    """A program called git that leaves a mark takes the place of git, and gets other names in the workspace."""
+    tools, mark = repo.parent / "tools", repo.parent / "mark"
+    real = script(tools / "git", f'echo "$0 $*" >> {mark}\n')
+    named = repo / "g"
+    if kind == "link":
+        named.symlink_to(real)
+    elif kind == "hard link":
+        os.link(real, named)
+    else:
+        script(named, f'echo "$0 $*" >> {mark}\n')
+    (repo / "x").write_text(":\n")
+    (repo / "indirect").write_text("#!./g push\n")
+    (repo / "indirect").chmod(0o755)
+    everything = Policy("always_allow", (Rule("all", "allow", prefix=("./g",)), Rule("env", "allow", prefix=("env",))))
+    at = bounded(repo, everything, path=[str(tools), "/usr/bin", "/bin"], approver=lambda question: True)
+    for argv in WAYS:
+        with pytest.raises(Denied) as error:
+            at.run(argv)
+        assert error.value.code in ("git_refused", "executable_refused", "outside_workspace"), argv
+    assert not mark.exists()
+    subprocess.run(["sh", "-c", "./g push"], cwd=repo, check=True)
+    assert mark.exists()
 
 
 def test_no_approval_and_no_path_gets_around_the_guard(repo: Path) -> None:

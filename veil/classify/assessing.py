@@ -16,7 +16,7 @@ from veil.model.errors import BadInput
 
 
 @lru_cache(maxsize=1)
-def _deciders() -> Mapping[str, Decider]:
+def deciders() -> Mapping[str, Decider]:
     """Every ``judge_NAME`` by its name."""
     found: dict[str, Decider] = {"subs": judge_subs}
     for module in (storing, streams, sed, shells, wrapping, speaking, machine, git):
@@ -41,7 +41,7 @@ def assess(command: str | Sequence[str]) -> Assessment:
     def walker(text: str, within: tuple[int, int] | None) -> Walker:
         return Walker(text, findings, judge, within)
 
-    judge = Judge(_deciders(), lambda text, span: judge_script(walker, findings, text, span))
+    judge = Judge(deciders(), lambda text, span: judge_script(walker, findings, text, span))
     if isinstance(command, str):
         for number, reading in enumerate(dict.fromkeys((command, joined(command)))):
             # in a second reading positions differ: its segments stand for the whole command

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ from veil.governed.calls import Call
 from veil.governed.denials import Denials
 from veil.governed.errors import Denied
 from veil.governed.executables import Executables
+from veil.governed.git_words import git_words
 from veil.governed.paths import Workspace
-from veil.host import git, repository
 from veil.policy.deciding import Judge, Judged
-from veil.policy.git_reads import READS, hardened
+from veil.policy.git_reads import READS
 from veil.policy.labels import DataFlow, Label, carried
 from veil.policy.launchers import Seen
 from veil.policy.programs import Program
@@ -154,13 +153,5 @@ class Gate:
         assert program.path is not None
         argv = call.argv
         if argv in READS:
-            top = repository.find(self._workspace.root)
-            if top is None or top.root != self._workspace.root:
-                raise Denied("the workspace is not the top of a git work tree", code="git_refused")
-            if not self._workspace.inside(git_dir := os.path.realpath(top.git_dir)):
-                raise Denied(f"the repository lies in {git_dir}, outside the workspace", code="git_refused")
-            try:
-                argv = hardened(argv, git.filter_drivers(top))
-            except git.GitFailed as error:
-                raise Denied(f"git cannot be hardened here ({error})", code="git_refused") from error
+            argv = git_words(argv, self._workspace)
         return (program.path, *argv[1:])

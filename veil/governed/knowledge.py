@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from veil.classify import assess
+from veil.classify.starting import Starts, starts
 from veil.classify.tables import packages, wrappers
 from veil.policy.deciding import Judge
 from veil.policy.judgements import Tables
@@ -79,10 +80,18 @@ def _risk(argv: tuple[str, ...]) -> tuple[str, str]:
 _kept = lru_cache(maxsize=8192)(_risk)
 
 
+def started(command: str | tuple[str, ...]) -> Starts:
+    """What an argv, or a text for a shell, starts."""
+    return _read(command) if sum(map(len, command)) < _LONG else starts(command)
+
+
+_read = lru_cache(maxsize=8192)(starts)
+
+
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """What the judgements know."""
-    return Tables(risk, frozenset(name for names in packages.ROWS for name in names.split()))
+    return Tables(risk, frozenset(name for names in packages.ROWS for name in names.split()), started)
 
 
 def judge_of(policy: Policy) -> Judge:

@@ -71,6 +71,10 @@ class Workspace:
         """Whether a path without links lies in the workspace."""
         return real == self.root or real.startswith(self.root + "/")
 
+    def admits(self, real: str) -> bool:
+        """Whether a path without links lies in the workspace, or in a folder outside that may be named."""
+        return self.inside(real) or any(real == root or real.startswith(root + "/") for root in self._allowed)
+
     def relative(self, real: str) -> str:
         """A path inside, from the top of the workspace on; ``.`` for the top itself."""
         return "." if real == self.root else real[len(self.root) + 1 :]
@@ -127,7 +131,7 @@ class Workspace:
         if text in _NOTHING or (candidate.only_if_there and not _there(path, candidate.or_folder)):
             return None
         real = os.path.realpath(path)
-        if self.inside(real) or any(real == root or real.startswith(root + "/") for root in self._allowed):
+        if self.admits(real):
             return None
         return f"{text!r} leads to {real}, outside the workspace"
 

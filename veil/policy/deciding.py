@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from veil.model.plan import Decision
-from veil.policy.git_reads import READS, is_git, refusal
+from veil.policy.git_reads import READS, is_copy, is_git, refusal
 from veil.policy.judgements import Concern, Tables, concerns, is_transparent, texts_of
 from veil.policy.launchers import Launcher, Seen, see
 from veil.policy.names import names_of
 from veil.policy.programs import Lookup, Program
 from veil.policy.rules import STRENGTH, Answer, Policy, Rule, Situation
+from veil.policy.started import NOTHING, Inside, inside, is_shell
 
 #: Judged under ``always_allow`` too when there is a rule that a hidden program could be breaking.
 _HIDING = ("opaque", "interpreters", "local")
@@ -40,12 +41,14 @@ class Judged:
     Attributes:
         seen: the programs that the argv may start. reasons: of every one, in order.
         final: no approval and no rule changes it (raw git, a rule that failed).
+        inside: what it may start besides, out of texts that a shell reads.
     """
 
     decision: Decision
     reasons: tuple[Reason, ...]
     seen: tuple[Seen, ...]
     final: bool = False
+    inside: tuple[Seen, ...] = ()
 
     @property
     def told(self) -> tuple[Reason, ...]:
@@ -84,32 +87,57 @@ class Judge:
         git = named("git")
         reasons: list[Reason] = []
         errors: list[str] = []
+        try:
+            within = inside(tuple(argv), seen, self._tables, lookup)
+        except Exception as error:  # what cannot be judged is not allowed
+            within = NOTHING
+            errors.append(f"builtin: {type(error).__name__}: {error}")
+            reasons.append(Reason("deny", "builtin:error", f"reading it failed: {error}", argv[0]))
+        reasons += self._read(within, argv, cwd, named, git, errors)
         for one in seen:
-            reasons += self._one(one, argv, cwd, named, git, errors)
+            reasons += self._one(one, argv, cwd, named, git, errors, within)
         final = bool(errors) or any(reason.rule in _FINAL for reason in reasons)
         if self.policy.level == "always_deny":
             reasons.append(Reason("deny", "level:always_deny", "this policy denies everything"))
         # something has to have spoken: an argv of which nothing is known is not allowed by silence
         answer: Answer = max((reason.answer for reason in reasons), key=STRENGTH.__getitem__, default="deny")
         rules = tuple(dict.fromkeys(reason.rule for reason in reasons if reason.answer == answer))
-        return Judged(Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final)
+        return Judged(Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final, within.programs)
+
+    def _read(
+        self, within: Inside, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]
+    ) -> Iterator[Reason]:
+        """What is forbidden among the programs that a shell would start; and what nobody can tell may be git."""
+        for one in within.programs:
+            yield from self._git(one, git, argv, cwd, lookup)
+            yield from self._against(one, Situation(cwd, False, lookup), errors)
+        if within.unclear:
+            why = f"what it starts cannot be read for sure, and could be git ({within.unclear}); write the program out"
+            yield Reason("deny", "builtin:git", why, argv[0])
 
     def _one(
-        self, one: Seen, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]
+        self,
+        one: Seen,
+        argv: Sequence[str],
+        cwd: str,
+        lookup: Lookup,
+        git: Program,
+        errors: list[str],
+        within: Inside,
     ) -> Iterator[Reason]:
         name = one.argv[0]
         try:
             network = one.sure and self._asks_network and self._tables.risk(one.argv)[0] == "network"
             found = concerns(one, self._tables, self._named) if one.sure else ()
-            inside = tuple(self._inside(one, found)) if one.sure else ()
+            texts = tuple(self._texts(one, found)) if one.sure else ()
         except Exception as error:  # what cannot be judged is not allowed
             errors.append(f"builtin: {type(error).__name__}: {error}")
             yield Reason("deny", "builtin:error", f"judging it failed: {error}", name)
             return
         situation = Situation(cwd, network, lookup)
-        for part in (one, *inside):
-            yield from self._git(part, git, argv, cwd)
-        held = [reason for part in (one, *inside) for reason in self._against(part, situation, errors)]
+        for part in (one, *texts):
+            yield from self._git(part, git, argv, cwd, lookup)
+        held = [reason for part in (one, *texts) for reason in self._against(part, situation, errors)]
         yield from held
         if not one.sure:
             return
@@ -126,11 +154,13 @@ class Judge:
         if tuple(one.argv) in READS and one.at == 0:
             yield Reason("allow", "builtin:git-read", "one of the six reads, hardened", name)
             return
-        yield from self._weighed(one, found, allowing, bool(held))
+        yield from self._weighed(one, self._counted(one, found, within), allowing, bool(held))
 
-    def _git(self, one: Seen, git: Program, argv: Sequence[str], cwd: str) -> Iterator[Reason]:
+    def _git(
+        self, one: Seen, git: Program, argv: Sequence[str], cwd: str, lookup: Lookup
+    ) -> Iterator[Reason]:
         """Raw git, in front, behind launchers or in a text."""
-        if is_git(one, one.sure and git.path is not None and one.program.same_file(git)):
+        if is_git(one, git.path is not None and (one.program.same_file(git) or is_copy(one.program, git, lookup))):
             why = refusal(argv, cwd) if one.sure and one.at == 0 else refusal((), cwd)
             if why is not None:
                 yield Reason("deny", "builtin:git", why, one.argv[0])
@@ -142,7 +172,7 @@ class Judge:
             if answer is not None:
                 yield Reason(answer, rule.id, rule.reason or f"rule {rule.id}", one.argv[0])
 
-    def _inside(self, one: Seen, found: Sequence[Concern]) -> Iterator[Seen]:
+    def _texts(self, one: Seen, found: Sequence[Concern]) -> Iterator[Seen]:
         """What the texts of a program may start, as far as a rule or the git guard speaks of it."""
         through = (*one.through, one.argv[0])
         for words in texts_of(one, found):
@@ -154,7 +184,7 @@ class Judge:
     def _weighed(self, one: Seen, found: Sequence[Concern], allowing: Sequence[Rule], held: bool) -> Iterator[Reason]:
         """The allowing rules against the concerns that they do not name, or else the level."""
         name = one.argv[0]
-        for concern in self._counted(found):
+        for concern in found:
             by = next((rule for rule in allowing if rule.answers(concern.at, one.argv)), None)
             named = by is None and concern.kind == "network" and any(rule.network for rule in allowing)
             if by is None and not named:
@@ -174,11 +204,15 @@ class Judge:
         elif self.policy.level != "always_deny":
             yield Reason("allow", f"level:{self.policy.level}", "no rule holds it up", name)
 
-    def _counted(self, found: Sequence[Concern]) -> Iterator[Concern]:
-        quiet = self.policy.level == "always_allow"
-        for concern in found:
-            if not quiet or (self.policy.forbids and concern.kind in _HIDING):
-                yield concern
+    def _counted(self, one: Seen, found: Sequence[Concern], within: Inside) -> list[Concern]:
+        """The concerns that count at this level: under ``always_allow`` those about code that nobody can read."""
+        if self.policy.level != "always_allow":
+            return list(found)
+        if self.policy.forbids:
+            return [concern for concern in found if concern.kind in _HIDING]
+        # the git guard always stands: what runs a text may run git
+        read = is_shell(one) and not within.foreign
+        return [concern for concern in found if concern.hides and not read]
 
 
 def _speaks(rule: Rule, one: Seen, situation: Situation, errors: list[str]) -> Answer | None:

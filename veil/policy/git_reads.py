@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from veil.policy.launchers import Seen
-from veil.policy.names import skeleton
+from veil.policy.names import names_of, skeleton
+from veil.policy.programs import Lookup, Program
 
 #: The reads, word for word.
 READS = (
@@ -22,11 +23,23 @@ READS = (
 )
 #: Programs that are git by another name, or a door to all of it.
 _ALSO = frozenset({"scalar", "gitk", "git", "hub"})
+#: Tools that are never git.
+_OTHERS = ("make", "cc", "python3", "sh")
 
 
 def is_git(seen: Seen, same: bool) -> bool:
     """Whether a program is git. ``same``: it is the very file that git is."""
     return same or any(name in _ALSO or name.startswith("git-") for name in seen.program.names)
+
+
+def is_copy(program: Program, git: Program, lookup: Lookup) -> bool:
+    """Whether a program that the host has under another name in the safe PATH is git.
+
+    One file may stand behind all developer tools of a machine; then the same content tells nothing.
+    """
+    if git.digest is None or program.digest != git.digest or "git" not in names_of(git.real or ""):
+        return False
+    return all(lookup(word).digest != git.digest for word in _OTHERS)
 
 
 def refusal(argv: Sequence[str], cwd: str) -> str | None:

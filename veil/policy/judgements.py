@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from veil.policy.interpreters import code_of, interpreter_of
 from veil.policy.launchers import ELEVATING, TRANSPARENT, Seen
@@ -38,25 +38,52 @@ _JUDGED = {
     **dict.fromkeys(listed("kill killall pkill skill fuser systemctl service"), "destructive"),
 }
 
+#: A word that is more than a name for whoever makes commands of it.
+TEXT = re.compile(r"[\s\\'\"`$]")
 _ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Concern:
-    """A reason to ask. ``at``: index of the word of the program's own argv on which it stands. ``text``: that word may
-    be a text that is run."""
+    """A reason to ask.
+
+    Attributes:
+        at: index of the word of the program's own argv on which it stands. text: that word may be a text that is run.
+        hides: a program may be started by it whose name nobody can read.
+    """
 
     kind: str
     at: int
     why: str
     text: bool = True
+    hides: bool = False
+
+
+class Started(Protocol):
+    """What the pre-check reads out of an argv and of the texts for a shell in it.
+
+    Attributes:
+        programs: each that is started, with its arguments, quotes undone.
+        unclear: why these may not be all; ``""`` when they are.
+        foreign: some of them run code that is no text of a shell.
+    """
+
+    @property
+    def programs(self) -> tuple[tuple[str, ...], ...]: ...
+
+    @property
+    def unclear(self) -> str: ...
+
+    @property
+    def foreign(self) -> bool: ...
 
 
 class Tables(NamedTuple):
-    """What is known of tools elsewhere. ``packages``: names of package managers."""
+    """What is known of tools elsewhere. ``packages``: names of package managers. ``starts``: reads an argv, or a text for a shell."""
 
     risk: Risk
     packages: frozenset[str]
+    starts: Callable[[str | tuple[str, ...]], Started]
 
 
 def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Concern, ...]:
@@ -72,18 +99,19 @@ def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Con
     if names & ELEVATING:
         found.append(Concern("elevation", 0, "what it starts has other rights or another place"))
     if seen.unclear is not None:
-        found.append(Concern("opaque", seen.unclear - seen.at, seen.why))
+        found.append(Concern("opaque", seen.unclear - seen.at, seen.why, hides=seen.loose and any(map(TEXT.search, seen.argv[1:]))))
     if seen.launcher:
         return tuple(found)
     interpreter = interpreter_of(names)
     if interpreter is not None:
         code = code_of(seen.argv, interpreter)
         if code is not None:
-            found.append(Concern("interpreters", min(code.at, last), "code that is not judged"))
+            at = min(code.at, last)
+            found.append(Concern("interpreters", at, "code that is not judged", hides=bool(code.texts)))
             found += _mentions(seen, forbidden)
         return tuple(found)
     if names & {"make", "gmake"}:
-        found += [Concern("opaque", at, "it changes what make runs") for at in _remade(seen.argv)]
+        found += [Concern("opaque", at, "it changes what make runs", hides=True) for at in _remade(seen.argv)]
     category, why = tables.risk(seen.argv)
     package = bool(names & tables.packages)
     known = next((_JUDGED[name] for name in names if name in _JUDGED), None)
@@ -91,7 +119,7 @@ def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Con
         found.append(Concern(known, _first(seen.argv, category, tables.risk), why))
     elif category in _KINDS or (package and category not in _HARMLESS):
         kind = "packages" if package else _KINDS[category]
-        found.append(Concern(kind, _first(seen.argv, category, tables.risk), why))
+        found.append(Concern(kind, _first(seen.argv, category, tables.risk), why, hides=kind == "opaque"))
     if category not in _HARMLESS:
         # whoever is not known to leave its words alone may start the program that one of them names
         found += _mentions(seen, forbidden)

@@ -74,6 +74,7 @@ class Seen:
         launcher: it is there to start another one, which is understood. through: the launchers in front of it.
         unclear: index in the whole argv of the word from which on it is not understood what it starts.
         why: the reason for ``unclear``.
+        loose: any word behind it may be a program, or a text that it runs.
     """
 
     argv: tuple[str, ...]
@@ -84,6 +85,7 @@ class Seen:
     through: tuple[str, ...] = ()
     unclear: int | None = None
     why: str = ""
+    loose: bool = False
 
 
 def see(argv: Sequence[str], launchers: Mapping[str, Launcher], lookup: Lookup) -> tuple[Seen, ...]:
@@ -133,7 +135,7 @@ class _Walk:
     def _loosen(self, seen: Seen, unclear: int, why: str) -> None:
         """Nothing is sure from here on: every word may be a program, and every text a script."""
         end = seen.at + len(seen.argv) - 1
-        self.found.append(replace(seen, unclear=max(unclear, end), why=why))
+        self.found.append(replace(seen, unclear=max(unclear, end), why=why, loose=True))
         for at, word in enumerate(seen.argv[1:], 1):
             self._loose(seen.argv[at : at + _FAR], seen)
             for text in _texts(word):

@@ -122,7 +122,7 @@ class Rule:
     def _same_program(self, word: str, seen: Seen, situation: Situation) -> bool:
         if names_of(word) & seen.program.names:
             return True
-        return seen.sure and seen.program.same_file(situation.lookup(word))
+        return seen.program.same_file(situation.lookup(word))
 
     def answers(self, at: int, argv: Sequence[str]) -> bool:
         """Whether this rule, which allows, names the word of ``argv`` that a concern stands on."""

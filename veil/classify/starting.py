@@ -1,0 +1,201 @@
+"""Which programs a command may start, by name, through launchers and texts for a shell; or that this cannot be read.
+
+The walk is that of the pre-check. What it makes of a word for a shell is the word without its quotes, so a name is
+found however it is spelt. Where a shell would make the name itself, from a variable, a pattern, its input or a text
+that is put together, nobody can say beforehand what it starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from veil.classify.assessing import deciders
+from veil.classify.base import COMPLEX, Verdict
+from veil.classify.grammar import joined
+from veil.classify.judging import Judge, find_row
+from veil.classify.walk import Findings, Walker, judge_script
+from veil.classify.words import DYNAMIC, GLOB, Word, listed, plain
+
+#: Deciders of programs that start another one, or run a text, or change what names mean for a shell.
+_STARTING = listed(
+    "alias command env eval fc find flock joined parallel script shell shell_state source su sudo trap wrapper xargs"
+)
+#: Shells whose language is another one than the walk reads.
+_FOREIGN = listed("fish csh tcsh zsh yash rbash xonsh nu elvish pwsh")
+_FOREIGN_SAFE = re.compile(r"[\w./:@%+,\s|;&-]*\Z", re.ASCII)
+#: Builtins of a shell by which a name comes to mean another program, or a text is kept to be run.
+_NAMING = listed("hash enable bind complete compgen compopt")
+_MOVING = listed("cd pushd popd")
+#: Programs that hand a text to the standard shell of the machine.
+_GIVING = listed("su runuser watch script flock parallel ssh")
+#: What bash reads in another way than the shells that follow the standard alone.
+_NOT_THE_SAME = re.compile(
+    r"\$['\"\[]|&>|>&(?![\d-])|\(\(|\[\[|[<>]\(|<<<|\|&|\b(?:function|select|coproc)\b|\{[^}\s]*[,.]|;;?&|=\("
+)
+_STANDARD = listed("sh dash ash ksh mksh zsh yash")
+#: Variables by which a shell finds programs, or reads a text before the one that it is given.
+_CHOOSING = re.compile(r"(PATH|ENV|IFS|CDPATH|FPATH|ZDOTDIR|SHELL\w*|GLOBIGNORE|BASH\w*|LD_\w+|DYLD_\w+) decides ")
+_ANY = re.compile(r"\w+ decides which code other programs run")
+#: Reasons of the pre-check by which no program is started that is not written there.
+_OTHER = frozenset(
+    {
+        "the target of a redirection is known only at run time",
+        "an argument comes from a command that does more than read",
+    }
+)
+#: Reasons that are none outside of a text: nobody writes to the input of what runs, and all words stand there.
+_OUTSIDE = frozenset(
+    {
+        "too large, too deep or too odd to follow",
+        "a shell that runs what it reads",
+        "an interactive shell",
+        "a shell as another user",
+        "a shell or editor as another user",
+    }
+)
+_FILE = "a shell with a start-up file of its own"
+_PLAIN_ARGUMENT = re.compile(r"[\w./:@%+,=-]*\Z", re.ASCII)
+#: More programs than this in one command are not told one by one.
+MOST = 256
+
+
+class Starts(NamedTuple):
+    """What a command starts.
+
+    Attributes:
+        programs: each with its arguments, quotes undone; what is known only at run time is left out of a word.
+        unclear: why these may not be all, or ``""``.
+        foreign: some of them run code in a language that is not read here.
+    """
+
+    programs: tuple[tuple[str, ...], ...]
+    unclear: str = ""
+    foreign: bool = False
+
+
+class _Recorder(Judge):
+    """A judge that keeps every program that it is asked about."""
+
+    def __init__(self, findings: Findings) -> None:
+        super().__init__(deciders(), self._script)
+        self._findings = findings
+        self.kept: list[tuple[tuple[Word, ...], Verdict]] = []
+        self.unclear = ""
+        self.foreign = False
+
+    def _walker(self, text: str, within: tuple[int, int] | None) -> Walker:
+        return Walker(text, self._findings, self, within)
+
+    def _script(self, text: str, span: tuple[int, int]) -> Verdict:
+        return judge_script(self._walker, self._findings, text, span)
+
+    def read(self, text: str) -> None:
+        """The text, as a shell reads it."""
+        self._findings.texts += 1
+        for reading in dict.fromkeys((text, joined(text))):
+            self._walker(reading, (0, len(text))).run()
+
+    def program(self, words: Sequence[Word]) -> Verdict:
+        """The verdict of the pre-check; what it means for the question here is noted."""
+        before = len(self.kept)
+        verdict = super().program(words)
+        if words:
+            inner = {one.reason for _, one in self.kept[before:]}
+            self._note(words, verdict, inner)
+            self.kept.append((tuple(words), verdict))
+        return verdict
+
+    def _note(self, words: Sequence[Word], verdict: Verdict, inner: set[str]) -> None:
+        head = words[0]
+        row = find_row(head.text.rpartition("/")[2]) if head.literal else None
+        judge = None if row is None else row.get("judge")
+        if judge == "interpreter" or (judge == "source" and head.literal):
+            self.foreign = True
+        if not head.literal:
+            self._doubt("which program runs is known only at run time")
+        elif head.text in _NAMING and any(not word.literal or word.text.startswith("-") for word in words[1:]):
+            self._doubt(f"{head.text} may make a name mean another program")
+        elif verdict.category != COMPLEX or judge not in _STARTING or verdict.reason in _OTHER | inner:
+            return
+        elif verdict.reason in _OUTSIDE and not self._findings.texts:
+            return
+        elif verdict.reason == _FILE:
+            self.foreign = True
+        elif judge == "parallel" and _listed(words):
+            return
+        elif _ANY.match(verdict.reason) and not _CHOOSING.match(verdict.reason):
+            return
+        else:
+            self._doubt(verdict.reason)
+
+    def _doubt(self, why: str) -> None:
+        self.unclear = self.unclear or why
+
+
+def _listed(words: Sequence[Word]) -> bool:
+    """Whether ``parallel`` is given all its arguments here, and none that a shell would read in a way of its own."""
+    return any(word.text.startswith(":::") for word in words) and all(
+        word.literal and _PLAIN_ARGUMENT.match(word.text.replace("{}", "")) for word in words
+    )
+
+
+def starts(command: str | Sequence[str]) -> Starts:
+    """Every program that a command may start: a text for a shell, or an argv."""
+    findings = Findings()
+    recorder = _Recorder(findings)
+    if isinstance(command, str):
+        recorder.read(command)
+    else:
+        recorder.program([plain(word, at, at) for at, word in enumerate(command)])
+    programs = [words for words, _ in recorder.kept]
+    unclear = recorder.unclear or _of_text(findings, recorder) or _of_shells(programs)
+    if len(programs) > MOST:
+        unclear = unclear or f"more than {MOST} programs"
+    return Starts(tuple(tuple(_bare(word) for word in words) for words in programs[:MOST]), unclear, recorder.foreign)
+
+
+def _bare(word: Word) -> str:
+    return word.text.replace(DYNAMIC, "").replace(GLOB, "*")
+
+
+def _of_text(findings: Findings, recorder: _Recorder) -> str:
+    """Doubts about a text that are none about a single program in it."""
+    known = _OTHER | {verdict.reason for _, verdict in recorder.kept}
+    for segment, verdict in findings.segments:
+        if verdict.category == COMPLEX and verdict.reason not in known:
+            if _ANY.match(verdict.reason) and not _CHOOSING.match(verdict.reason):
+                continue
+            return f"{verdict.reason}: {segment.text[:80]!r}"
+    return ""
+
+
+def _of_shells(programs: Sequence[Sequence[Word]]) -> str:
+    """Doubts because of the shell that reads a text, or of the folder that a program is looked for in."""
+    names = {_name(words[0]) for words in programs}
+    foreign = sorted(names & _FOREIGN)
+    for words in programs:
+        name, arguments = _name(words[0]), [word.text for word in words[1:]]
+        for text in arguments if name in _FOREIGN else ():
+            if not _FOREIGN_SAFE.match(text):
+                return f"{foreign[0]} reads {text[:80]!r} in a way of its own"
+        for text in arguments if name in _STANDARD or name in _GIVING else ():
+            if found := _NOT_THE_SAME.search(text):
+                return f"not every shell reads {found[0]!r} in the same way"
+    elsewhere = names & _MOVING or any(_moves(words) for words in programs)
+    for words in programs if elsewhere else ():
+        if "/" in words[0].text and not words[0].text.startswith("/"):
+            return f"{words[0].text!r} is looked for in a folder that is known only at run time"
+    return ""
+
+
+def _name(word: Word) -> str:
+    return word.text.rpartition("/")[2]
+
+
+def _moves(words: Sequence[Word]) -> bool:
+    """Whether a program starts others in another folder."""
+    options = ("-execdir", "-okdir") if _name(words[0]) == "find" else ("-C", "-D", "--chdir", "--working-directory")
+    moving = _name(words[0]) in ("find", "env", "sudo", "systemd-run")
+    return moving and any(word.text.startswith(options) for word in words[1:])

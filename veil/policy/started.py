@@ -1,0 +1,84 @@
+"""What an argv starts behind its first program, read as a shell reads it, and whether that can be read at all.
+
+``veil.policy.launchers`` sees launchers, and looks through texts for names as they are written. Here is what a shell
+makes of them: ``g\\it`` and ``"gi"t`` are git. What only a shell can tell, when it runs, may be git too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from veil.policy.interpreters import interpreter_of
+from veil.policy.judgements import TEXT, Tables
+from veil.policy.launchers import Seen
+from veil.policy.options import is_option
+from veil.policy.programs import Lookup
+
+_MADE = re.compile(r"[`$]")
+#: Texts behind programs that are not understood which are read.
+_MOST = 64
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Attributes: programs: what may be started. unclear: why there may be more, or ``""``.
+    foreign: some of it runs code that is no text of a shell."""
+
+    programs: tuple[Seen, ...] = ()
+    unclear: str = ""
+    foreign: bool = False
+
+
+NOTHING = Inside()
+
+
+def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: Lookup) -> Inside:
+    """Everything that an argv starts beside its first program, quotes undone.
+
+    Args:
+        seen: its programs, as launchers show them.
+    """
+    if len(seen) == 1 and seen[0].unclear is None and not _reads_text(seen[0]):
+        return NOTHING
+    found = tables.starts(argv)
+    programs, unclear = list(found.programs), found.unclear
+    texts = list(_texts(seen))
+    if len(texts) > _MOST:
+        unclear = unclear or f"more than {_MOST} texts"
+    for text in texts[:_MOST]:
+        read = tables.starts(text)
+        programs += read.programs
+        if _MADE.search(text):
+            unclear = unclear or read.unclear
+    parts = dict.fromkeys(words for words in programs if words[0] and words != argv)
+    through = (argv[0],)
+    return Inside(
+        tuple(Seen(words, -1, lookup(words[0]), sure=False, through=through) for words in parts),
+        unclear,
+        found.foreign,
+    )
+
+
+def is_shell(seen: Seen) -> bool:
+    """An interpreter whose code is a text that can be read here."""
+    interpreter = interpreter_of(seen.program.names)
+    return interpreter is not None and interpreter.shell
+
+
+def _reads_text(seen: Seen) -> bool:
+    return seen.launcher or is_shell(seen) or bool(seen.program.interpreter)
+
+
+def _texts(seen: Sequence[Seen]) -> Iterator[str]:
+    """Words behind a program that is not understood, as far as they may be texts that it hands to a shell."""
+    for one in seen:
+        if not one.loose:
+            continue
+        for word in one.argv[1:]:
+            text = word
+            if is_option(word):
+                text = word.partition("=")[2] if word.startswith("--") else word[2:]
+            if TEXT.search(text):
+                yield text
