@@ -11,6 +11,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import psutil
+
 #: Long enough that only a hang exceeds it (seconds).
 LONG = 60.0
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
@@ -41,6 +43,13 @@ class Client:
         self._threads = [threading.Thread(target=target) for target in (self._read, self._listen)]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def server(self) -> psutil.Process:
+        """The process that serves: the one below its guard (Linux), or the one that was started."""
+        started = psutil.Process(self.process.pid)
+        below = started.children() if sys.platform == "linux" else []
+        return below[0] if below else started
 
     def _read(self) -> None:
         assert self.process.stdout is not None

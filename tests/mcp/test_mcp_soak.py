@@ -76,7 +76,7 @@ def test_nothing_piles_up_in_a_server(
     client = Client()
     try:
         client.hello()
-        process = psutil.Process(client.process.pid)
+        process = client.server
         cards = deck(client, marker)
         descriptors = memory = threads = 0
         for turn in range(CALLS // len(cards)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -298,7 +300,7 @@ def test_the_end_of_the_parent_ends_all_of_it(here: Path, marker: Marker) -> Non
     client = Client(("bash", "-c", '"$0" -m veil mcp <&0 & wait', sys.executable))
     try:
         client.hello()
-        (server,) = psutil.Process(client.process.pid).children()
+        server = client.server
         started(client, marker)
         client.process.kill()
         server.wait(LONG)
@@ -308,12 +310,44 @@ def test_the_end_of_the_parent_ends_all_of_it(here: Path, marker: Marker) -> Non
 
 
 @pytest.mark.linux
-def test_background_runs_end_with_a_server_that_was_killed(client: Client, marker: Marker) -> None:
+@pytest.mark.parametrize("who", ["the one that serves", "its guard", "the group"])
+def test_a_server_that_is_killed_takes_all_of_it_along(here: Path, marker: Marker, who: str) -> None:
+    client = Client(start_new_session=True)
+    try:
+        client.hello()
+        started(client, marker)
+        server = client.server
+        assert server.pid != client.process.pid
+        if who == "the group":
+            assert os.getpgid(client.process.pid) == client.process.pid
+            os.killpg(client.process.pid, signal.SIGKILL)
+        else:
+            (server if who == "the one that serves" else psutil.Process(client.process.pid)).kill()
+        client.wait()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server.wait(LONG)
+        marker.until(0)
+        assert client.complaints == b""
+    finally:
+        client.end()
+
+
+@pytest.mark.linux
+def test_background_runs_end_when_nobody_is_left_to_end_them(client: Client, marker: Marker) -> None:
     client.call("sh_run", command=f"sleep {marker} & setsid sleep {marker} & wait", background=True)
     marker.until(2)
+    server = client.server
+    psutil.Process(client.process.pid).suspend()  # so that the two really end at once
+    server.kill()
     client.process.kill()
     client.wait()
     marker.until(0)
+
+
+@pytest.mark.linux
+def test_the_exit_code_of_a_killed_server_tells_by_what(client: Client) -> None:
+    client.server.kill()
+    assert client.wait() == 128 + signal.SIGKILL
 
 
 def test_over_sockets(here: Path, marker: Marker) -> None:

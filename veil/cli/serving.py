@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from veil import BadInput, Refused
+from veil.host.guarding import stand_guard
 from veil.tools import Toolbox
 
 
@@ -16,6 +17,10 @@ def serve(*, http: bool, port: int, token_file: str | None, policy: str | None, 
     """
     if not http and (port or token_file):
         raise BadInput("http", False, "--http with --port or --token-file (standard input and output have neither)")
+    # before anything large is imported, which the guard has no need of
+    code, parent = stand_guard(leave_with_parent=not http)
+    if code is not None:
+        return code
     try:
         if http:
             from veil.serving import loopback
@@ -28,8 +33,8 @@ def serve(*, http: bool, port: int, token_file: str | None, policy: str | None, 
         ) from None
     box = _box(policy, tool)
     if http:
-        return loopback.serve(box, port, None if token_file is None else Path(token_file))
-    return stdio.serve(box)
+        return loopback.serve(box, port, None if token_file is None else Path(token_file), parent)
+    return stdio.serve(box, parent)
 
 
 def _box(policy: str | None, only: Sequence[str]) -> Toolbox:

@@ -41,14 +41,13 @@ class Lifetime:
         self.stop()
 
     @contextlib.contextmanager
-    def watching(self, *, parent: bool) -> Iterator[None]:
-        """Within the block the ending signals are heard, and with ``parent`` the end of the process that started this
-        one."""
+    def watching(self, parent: int) -> Iterator[None]:
+        """Within the block the ending signals are heard, and the end of the parent process of this number (0: none)."""
         loop = asyncio.get_running_loop()
         for number in _ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
                 loop.add_signal_handler(number, self._told, number)
-        watch = _ParentWatch(loop, self.stop) if parent else None
+        watch = _ParentWatch(loop, self.stop, parent) if parent else None
         try:
             yield
         finally:
@@ -57,11 +56,10 @@ class Lifetime:
 
 
 class _ParentWatch:
-    """Tells when the parent process has ended; one that starts as a child of the first process has none to lose."""
+    """Tells when the parent process has ended; with the first process everything ends anyway."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, gone: Callable[[], None]) -> None:
-        self._loop, self._gone = loop, gone
-        self._parent = os.getppid()
+    def __init__(self, loop: asyncio.AbstractEventLoop, gone: Callable[[], None], parent: int) -> None:
+        self._loop, self._gone, self._parent = loop, gone, parent
         self._exit: ExitWatch | None = None
         self._timer: asyncio.TimerHandle | None = None
         if self._parent <= 1:

@@ -61,13 +61,14 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def serve(box: Toolbox, port: int, token_file: Path | None) -> int:
+def serve(box: Toolbox, port: int, token_file: Path | None, parent: int) -> int:
     """Serve on 127.0.0.1 until a signal comes; returns the exit code of the process.
 
     Args:
         box: the tools that are offered.
         port: 0 takes a free one. The address stands on standard error.
         token_file: where the token is or will be; without one a new token stands on standard error.
+        parent: with this process the server ends as well (0: none).
 
     Raises ``Refused`` for a port that cannot be had, and as ``token_of``.
     """
@@ -83,13 +84,13 @@ def serve(box: Toolbox, port: int, token_file: Path | None) -> int:
     if token_file is None:
         told += f"veil: Authorization: Bearer {token}\n"
     try:
-        number = asyncio.run(_serve(box, listening, token, told))
+        number = asyncio.run(_serve(box, listening, token, told, parent))
     finally:
         reap(box)
     return 0 if number is None else 128 + number
 
 
-async def _serve(box: Toolbox, listening: socket.socket, token: str, told: str) -> int | None:
+async def _serve(box: Toolbox, listening: socket.socket, token: str, told: str, parent: int) -> int | None:
     answering = Answering(box)
     app = answering.server.streamable_http_app(streamable_http_path=PATH, host=HOST, max_request_body_size=_MAX_BODY)
     config = uvicorn.Config(
@@ -104,7 +105,7 @@ async def _serve(box: Toolbox, listening: socket.socket, token: str, told: str) 
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
 
     life = Lifetime(stop)
-    with life.watching(parent=False):
+    with life.watching(parent):
         sys.stderr.write(told)
         sys.stderr.flush()
         await server.serve(sockets=[listening])
