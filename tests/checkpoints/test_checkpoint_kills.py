@@ -81,7 +81,7 @@ def test_a_killed_take_leaves_everything_older(tmp_path: Path, rng: random.Rando
             assert snapshot(ws) == first
             kept.restore(ws, "whole")
             assert snapshot(ws) == now
-    assert interrupted or ROUNDS < 40
+    assert interrupted
     kept.restore(ws, "first")
     assert snapshot(ws) == first
 
@@ -111,10 +111,10 @@ def test_a_killed_restore_is_finished_or_undone(tmp_path: Path, rng: random.Rand
             kept.restore(ws, "before-restore")
             assert snapshot(ws) == displaced
         assert not list(ws.glob(".veil-restore-*"))
-        if now != displaced:
+        if now == target:
             undo = [each.id for each in kept.list(ws) if each.label == "before-restore"][:4]
             assert any(kept.restore(ws, each) and snapshot(ws) == displaced for each in undo)
-    assert halfway or ROUNDS < 40
+    assert halfway
 
 
 def test_work_done_after_a_killed_restore_is_displaced_as_well(
@@ -127,7 +127,7 @@ def test_work_done_after_a_killed_restore_is_displaced_as_well(
     kept.take(ws, "target")
     fill(ws, "other", rng)
     usual = spent(killer, state, ws, "restore", "target")
-    for number in range(max(3, ROUNDS // 4)):
+    for number in range(ROUNDS // 8):
         fill(ws, f"w{number}", rng)
         killer.done(state, ws, "restore", "target", after=(0.3 + rng.random() * 0.7) * usual)
         (ws / "later work").write_text(f"precious {number}")
@@ -143,7 +143,7 @@ def test_work_done_after_a_killed_restore_is_displaced_as_well(
 def test_a_killed_clearing_loses_nothing(tmp_path: Path, rng: random.Random, killer: Killer) -> None:
     ws, state = tmp_path / "ws", tmp_path / "state"
     kept = Checkpoints(state)
-    for number in range(max(4, ROUNDS // 3)):
+    for number in range(ROUNDS // 8):
         fill(ws, f"w{number}", rng)
         kept.take(ws, "gone")
         shutil.rmtree(ws / "d1", ignore_errors=True)
@@ -165,7 +165,7 @@ def test_a_killed_undo_is_finished_by_the_same_call(tmp_path: Path, rng: random.
     other = snapshot(ws)
     usual = spent(killer, state, ws, "restore", "target")
     halfway = 0
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS // 4):
         killer.done(state, ws, "restore", "before-restore", after=rng.random() * usual)
         now = snapshot(ws)
         if now not in (target, other):
@@ -178,4 +178,28 @@ def test_a_killed_undo_is_finished_by_the_same_call(tmp_path: Path, rng: random.
             fill(ws, "other", rng)
             other = snapshot(ws)
             kept.restore(ws, "target")
-    assert halfway or ROUNDS < 40
+    assert halfway
+
+
+def test_a_restore_that_was_killed_at_its_very_end_counts_as_done_for_others(tmp_path: Path, killer: Killer) -> None:
+    """Killed at every call of the system in turn: whatever then restores something else displaces what is there."""
+    ws, state = tmp_path / "ws", tmp_path / "state"
+    kept = Checkpoints(state)
+    ws.mkdir()
+    (ws / "f").write_text("first")
+    kept.take(ws, "first")
+    (ws / "f").write_text("second")
+    kept.take(ws, "second")
+    at_the_end = 0
+    for moment in range(1, 400):
+        (ws / "f").write_text("work")
+        if killer.done(state, ws, "restore", "first", moment=moment):
+            break
+        then = (ws / "f").read_text()
+        at_the_end += then == "first"
+        kept.restore(ws, "second")
+        kept.restore(ws, "before-restore")
+        assert (ws / "f").read_text() == then
+    else:
+        pytest.fail("the restore never came to its end")
+    assert at_the_end

@@ -34,6 +34,11 @@ def only_mixes(first: Tree, second: Tree, mixed: Tree) -> bool:
     return True
 
 
+def same_contents(one: Tree, other: Tree) -> bool:
+    """Whether all paths hold the same; modes and times do not count."""
+    return all(old is not None and new is not None and _like(new, old) for _, old, new in compare(one, other))
+
+
 def _like(entry: Entry, other: Entry | None) -> bool:
     if other is None or entry.letter != other.letter:
         return False

@@ -228,7 +228,6 @@ class Index:
 
     def end(self) -> None:
         self._sql.execute("DELETE FROM pending")
-        self.forget_opened()
 
     def note_opened(self, path: str, mode: int, inode: int) -> None:
         """``path`` is going to be opened up; ``mode``: its permission bits before."""
@@ -241,7 +240,9 @@ class Index:
         return [(os.fsdecode(path), mode, int(inode)) for path, mode, inode in found]
 
     def forget_opened(self) -> None:
-        self._sql.execute("DELETE FROM opened")
+        # also an empty deletion is written to the disk
+        if self.opened():
+            self._sql.execute("DELETE FROM opened")
 
 
 def _row(id: str, label: bytes | None, created: float, files: int, size: int, left_out: str, manifest: bytes) -> Row:

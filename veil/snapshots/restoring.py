@@ -42,7 +42,7 @@ def restore(project: Project, at: Opened, own: Own, source: Opened, row: Row) ->
         pending = clear_up(at, anchor)
         taking = Taking(project, at, anchor, own)
         try:
-            if pending is not None and _mixed(at, pending, taking.tree):
+            if pending is not None and _unfinished(at, pending, row, taking.tree):
                 before_id = pending.before_id
                 at.index.begin(Pending(row.manifest, row.checkpoint.id, before_id, staging_name))
             else:
@@ -95,12 +95,18 @@ def _the_one_begun(at: Opened, row: Row) -> Row:
     return row
 
 
-def _mixed(at: Opened, pending: Pending, now: Tree) -> bool:
-    """Whether the tree holds nothing but what the killed restore displaced or was to bring."""
+def _unfinished(at: Opened, pending: Pending, row: Row, now: Tree) -> bool:
+    """Whether the tree holds nothing but what the killed restore displaced or was to bring.
+
+    One that had come to its end but for the note of it is no longer the one that a restore of something else displaces.
+    """
     before = at.index.manifest_of(pending.before_id)
     if before is None or not at.index.has(pending.target):
         return False
-    return comparing.only_mixes(at.tree(before), at.tree(pending.target), now)
+    target = at.tree(pending.target)
+    if row.manifest != pending.target and comparing.same_contents(target, now):
+        return False
+    return comparing.only_mixes(at.tree(before), target, now)
 
 
 def _staged(at: Opened, anchor: Anchor, name: str, made: Plan, source: Opened, now: Tree) -> Staging:
