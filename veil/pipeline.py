@@ -17,7 +17,7 @@ from veil.layers.base import Layer
 from veil.model.command import Look, Request
 from veil.model.errors import Refused
 from veil.model.outcome import Findings, Observation, Outcome, Stream
-from veil.model.plan import Launch, Place, Plan, Work, Wrap
+from veil.model.plan import Decision, Launch, Place, Plan, Work, Wrap
 from veil.model.record import Record
 from veil.model.variation import varied
 from veil.model.verdict import Verdict
@@ -50,7 +50,10 @@ def plan(kit: Kit, request: Request) -> Plan:
             skipped.append((layer.name, reason))
     superseded = [kit.wishes.get(wish) for layer in chosen for wish in layer.supersedes]
     names = tuple(layer.name for layer in kit.layers if layer in chosen and layer not in superseded)
-    return varied(draft, layers=names, skipped=tuple(skipped))
+    # whoever judged the request says so with a wish
+    judged = (getattr(wish, "decision", None) for wish in request.wishes)
+    decision = next((one for one in judged if isinstance(one, Decision)), draft.decision)
+    return varied(draft, layers=names, skipped=tuple(skipped), decision=decision)
 
 
 def launch_of(request: Request, environment: Mapping[str, str]) -> Launch:
@@ -144,6 +147,7 @@ def draft(begun: Begun, seen: Observation, verdict: Verdict, status: str) -> Rec
         text=command.text,
         verdict=verdict,
         layers=begun.plan.layers,
+        decision=None if begun.plan.decision.policy is None else begun.plan.decision,
         background=request.background,
         status=status,
         full=request.full,

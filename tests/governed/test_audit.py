@@ -13,6 +13,7 @@ from bounds import allow, bounded, kinds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import veil
 from veil.governed import Audit, Boundary, Denied, EffectUnknown, Policy, Rule, verify
 from veil.governed.audit import START
 from veil.model.errors import BadInput, NotFound, Refused, VeilError
@@ -219,3 +220,25 @@ def test_a_look_at_a_folder_is_noted(ws: Path) -> None:
     with pytest.raises(Denied):
         at.chdir("/etc")
     assert [(line["kind"], line["decision"]) for line in at.audit.lines()] == [("chdir", "allow"), ("chdir", "deny")]
+
+
+def test_the_line_names_every_program_behind_launchers_and_in_texts(ws: Path) -> None:
+    at = bounded(ws, approver=lambda question: True)
+    at.run(["env", "nice", "sh", "-c", "cat in | wc -l"])
+    request = next(at.audit.lines())
+    assert request["executable"]["path"].endswith("/env")
+    assert [one["word"] for one in request["behind"]] == ["nice", "sh", "cat", "wc"]
+    assert all(one["path"] and one["digest"].startswith("sha256:") for one in request["behind"])
+    assert at.completion(request["id"])["behind"] == request["behind"]
+
+
+def test_the_record_carries_the_decision(ws: Path, own_state: Path) -> None:
+    policy = Policy("allowlist", allow("cat"), digest="sha256:policy")
+    at = bounded(ws, policy, project=str(ws), approver=lambda question: True)
+    for argv, answer, rule in ((["cat", "in"], "allow", "allow cat"), (["ls"], "ask", "level:allowlist")):
+        result = at.run(argv)
+        meta = veil.detail(result.record, selector="meta", project=str(ws)).meta
+        expected = {"answer": answer, "rules": [rule], "policy": "sha256:policy", "request": result.id}
+        assert meta["decision"] == expected
+    plain = veil.run(["ls"], cwd=ws, project=str(ws))
+    assert "decision" not in veil.detail(plain.id, selector="meta", project=str(ws)).meta

@@ -26,7 +26,7 @@ from veil.governed import (
 )
 from veil.model.errors import BadInput, Refused
 
-FREE = Policy("always_allow")
+FREE = Policy("always_allow", judgements={"interpreters": "allow"})
 PYTHON = sys.executable
 
 

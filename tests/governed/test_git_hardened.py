@@ -159,7 +159,7 @@ def linked(repo: Path, main: Path, at: Path) -> None:
 def test_a_linked_work_tree_is_read_where_its_repository_may_be(tmp_path: Path) -> None:
     at = tmp_path / "side"
     linked(tmp_path, tmp_path / "main", at)
-    with pytest.raises(Denied, match="outside the workspace .this is a linked work tree"):
+    with pytest.raises(Denied, match="this is a linked work tree"):
         bounded(at).run(["git", "status"])
     mark = tmp_path / "mark"
     evil = script(tmp_path / "evil", f"echo x >> {mark}\ncat\n")

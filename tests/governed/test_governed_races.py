@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from bounds import allow, bounded, script
 
-from veil.governed import Audit, Boundary, Denied, EffectUnknown, Policy, Question, Rule
+from veil.governed import ApprovalRequired, Audit, Boundary, Denied, EffectUnknown, Policy, Question, Rule
 from veil.governed.dispatch import Recheck, RecheckLayer
 from veil.governed.executables import Executables
 from veil.host import pump
@@ -251,3 +252,80 @@ def test_confirmed_by_the_process_itself(ws: Path) -> None:
     result = at.run(["sleep", "3"])
     if Path("/proc/self/exe").exists():
         assert at.completion(result.id)["confirmed"] is True
+
+
+def test_a_script_that_an_interpreter_is_given_is_bound_to_its_approval(ws: Path) -> None:
+    (ws / "build.sh").write_text("echo good\n")
+    at = bounded(ws)
+    for argv in (["sh", "build.sh"], ["timeout", "60", "sh", "./build.sh"], ["sh", "-c", "sh build.sh"]):
+        (ws / "build.sh").write_text("echo good\n")
+        with pytest.raises(ApprovalRequired) as error:
+            at.run(argv)
+        at.approve(error.value.facts["approval"])
+        (ws / "build.sh").write_text("echo evil\n")
+        with pytest.raises(ApprovalRequired):
+            at.run(argv)
+        (ws / "build.sh").write_text("echo good\n")
+        assert at.run(argv).stdout == "good\n", "the content that was approved"
+    request = next(line for line in at.audit.lines() if line["kind"] == "request")
+    (script_line,) = request["scripts"]
+    assert script_line["path"].endswith("build.sh")
+    assert script_line["digest"].startswith("sha256:")
+
+
+@pytest.mark.parametrize("how", ["written", "replaced", "link", "folder"])
+def test_a_script_that_is_swapped_while_somebody_is_asked_does_not_start(ws: Path, how: str) -> None:
+    evil_ran = ws.parent / "evil-ran"
+    (ws / "sub" / "build.sh").write_text("echo good\n")
+    (ws / "evil").mkdir()
+    (ws / "evil" / "build.sh").write_text(f": > {evil_ran}\n")
+
+    def swap() -> None:
+        name = ws / "sub" / "build.sh"
+        if how == "written":
+            name.write_text(f": > {evil_ran}\n")
+        elif how == "replaced":
+            (ws / "evil" / "build.sh").rename(name)
+        elif how == "link":
+            name.unlink()
+            name.symlink_to(ws / "evil" / "build.sh")
+        else:
+            (ws / "sub").rename(ws / "old")
+            (ws / "sub").symlink_to(ws / "evil")
+
+    at = bounded(ws, approver=while_asked(swap))
+    with pytest.raises(Denied) as error:
+        at.run(["sh", "sub/build.sh"])
+    assert error.value.code == "executable_changed"
+    assert not evil_ran.exists()
+    assert at.completion(error.value.facts["id"])["effect"] == "none"
+
+
+def test_a_script_that_changes_while_it_runs_leaves_an_unknown_effect(ws: Path) -> None:
+    (ws / "build.sh").write_text("echo more >> build.sh\necho good\n")
+    at = bounded(ws, allow("sh"), approver=lambda question: True)
+    with pytest.raises(EffectUnknown) as error:
+        at.run(["sh", "build.sh"])
+    assert error.value.code == "executable_changed"
+    assert at.completion(error.value.facts["id"])["effect"] == "unknown"
+
+
+def test_a_fifo_in_the_place_of_a_script_keeps_nobody_waiting(ws: Path) -> None:
+    (ws / "build.sh").write_text("echo good\n")
+
+    def swap() -> None:
+        (ws / "build.sh").unlink()
+        os.mkfifo(ws / "build.sh")
+
+    at = bounded(ws, approver=while_asked(swap))
+    with pytest.raises(Denied) as error:
+        at.run(["sh", "build.sh"])
+    assert error.value.code == "executable_changed"
+
+
+def test_files_that_an_interpreter_only_works_on_may_change(ws: Path) -> None:
+    (ws / "work.py").write_text("open('data', 'a').write('x')\n")
+    (ws / "data").write_text("1\n")
+    at = bounded(ws, approver=lambda question: True, path=[str(Path(sys.executable).parent), "/usr/bin", "/bin"])
+    assert at.run([Path(sys.executable).name, "work.py", "data"]).returncode == 0
+    assert (ws / "data").read_text() == "1\nx"

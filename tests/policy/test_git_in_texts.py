@@ -52,7 +52,7 @@ TEXTS = [
     "true && ! g\\it push",
     ": $(g\\it push)",
     "x=`g\\it push`",
-    ": \"${x:=$(g\\it push)}\"",
+    ': "${x:=$(g\\it push)}"',
     "sh -c 'g\\it push'",
     "sh <<X\ng''it push\nX",
     "sh -c \"sh -c 'g\\\\it push'\"",
@@ -69,7 +69,7 @@ BASH = [
     "g{i,}t push; git=1",
     "x=git y=x; ${!y} push",
     "declare -n n=c; c=git; $n push",
-    "a=(git push); \"${a[@]}\"",
+    'a=(git push); "${a[@]}"',
     "hash -p bin/git foo; foo push",
     "shopt -s expand_aliases\nalias g=g\\it\ng push",
     "sh <<< 'g\\it push'",
@@ -149,7 +149,12 @@ def test_the_texts_do_start_git(tmp_path: Path, shell: str) -> None:
     for text in texts:
         (tmp_path / "mark").unlink(missing_ok=True)
         subprocess.run(
-            [shell, "-c", text], cwd=tmp_path, env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
+            [shell, "-c", text],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
         )
         if not (tmp_path / "mark").exists():
             idle.append(text)
@@ -162,16 +167,16 @@ def test_the_texts_do_start_git(tmp_path: Path, shell: str) -> None:
         "ls | wc -l",
         'for f in *; do wc -l "$f"; done',
         'grep "$x" f > "$o"',
-        "x=$(date); echo \"$x\"",
+        'x=$(date); echo "$x"',
         "find . -name '*.pyc' | xargs rm",
         "find . -name x -exec grep -l y {} +",
         "CFLAGS=-O2 make",
-        "set -e; cp a b && rm \"$a\"",
-        "while read -r l; do echo \"$l\"; done < f",
+        'set -e; cp a b && rm "$a"',
+        'while read -r l; do echo "$l"; done < f',
         "trap 'rm -f x' EXIT; sort f",
         "case $x in a) ls;; *) pwd;; esac",
-        "timeout 5 sort \"$f\"",
-        "f() { ls \"$1\"; }; f x",
+        'timeout 5 sort "$f"',
+        'f() { ls "$1"; }; f x',
         "test -f x && cat x || echo none",
         "cat <<X > f\nplain\nX",
         "cd src; make",

@@ -117,18 +117,13 @@ class _Recorder(Judge):
             self._doubt("which program runs is known only at run time")
         elif head.text in _NAMING and any(not word.literal or word.text.startswith("-") for word in words[1:]):
             self._doubt(f"{head.text} may make a name mean another program")
-        elif verdict.category != COMPLEX or judge not in _STARTING or verdict.reason in _OTHER | inner:
-            return
-        elif verdict.reason in _OUTSIDE and not self._findings.texts:
-            return
         elif verdict.reason == _FILE:
             self.foreign = True
-        elif judge == "parallel" and _listed(words):
-            return
-        elif _ANY.match(verdict.reason) and not _CHOOSING.match(verdict.reason):
-            return
-        else:
-            self._doubt(verdict.reason)
+        elif verdict.category == COMPLEX and judge in _STARTING:
+            harmless = _OTHER | inner | (frozenset() if self._findings.texts else _OUTSIDE)
+            listed = judge == "parallel" and _listed(words)
+            if verdict.reason not in harmless and not listed and not _elsewhere(verdict.reason):
+                self._doubt(verdict.reason)
 
     def _doubt(self, why: str) -> None:
         self.unclear = self.unclear or why
@@ -139,6 +134,11 @@ def _listed(words: Sequence[Word]) -> bool:
     return any(word.text.startswith(":::") for word in words) and all(
         word.literal and _PLAIN_ARGUMENT.match(word.text.replace("{}", "")) for word in words
     )
+
+
+def _elsewhere(reason: str) -> bool:
+    """Whether it is about a variable that means something to other programs, and nothing to a shell."""
+    return _ANY.match(reason) is not None and _CHOOSING.match(reason) is None
 
 
 def starts(command: str | Sequence[str]) -> Starts:
@@ -165,7 +165,7 @@ def _of_text(findings: Findings, recorder: _Recorder) -> str:
     known = _OTHER | {verdict.reason for _, verdict in recorder.kept}
     for segment, verdict in findings.segments:
         if verdict.category == COMPLEX and verdict.reason not in known:
-            if _ANY.match(verdict.reason) and not _CHOOSING.match(verdict.reason):
+            if _elsewhere(verdict.reason):
                 continue
             return f"{verdict.reason}: {segment.text[:80]!r}"
     return ""

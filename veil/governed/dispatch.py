@@ -13,11 +13,12 @@ from typing import Any
 from veil.executors.base import Executor, Running
 from veil.governed.errors import Denied
 from veil.governed.executables import Executables, Held
+from veil.governed.scripts import Script, changed
 from veil.host.orders import Controls
 from veil.kit import Kit
 from veil.layers.base import Entered
 from veil.model.outcome import Findings
-from veil.model.plan import Launch, Place, Plan, Work
+from veil.model.plan import Decision, Launch, Place, Plan, Work
 from veil.policy.programs import Program
 from veil.runner import Asked
 
@@ -40,9 +41,11 @@ _HERE = {"recorded": False}
 
 @dataclass(frozen=True)
 class Bind:
-    """Wish: start exactly this program. Attributes: words: the argv that is really run; its first word is a path."""
+    """Wish: start exactly this program. Attributes: words: the argv that is really run; its first word is a path.
+    decision: of the policy, for the record."""
 
     words: tuple[str, ...] = field(metadata=_HERE)
+    decision: Decision = field(metadata=_HERE, default=Decision())
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Recheck:
     Attributes:
         program: as it was judged. names: words of other programs that were judged, with what they named.
         again: looks at cwd and paths; says what is wrong. folder: descriptor of the working directory.
+        scripts: what interpreters are given by name.
     """
 
     program: Program = field(metadata=_HERE)
@@ -60,6 +64,7 @@ class Recheck:
     cwd: str = field(metadata=_HERE)
     folder: int = field(metadata=_HERE)
     names: tuple[Program, ...] = field(metadata=_HERE, default=())
+    scripts: tuple[Script, ...] = field(metadata=_HERE, default=())
     watched: Watched = field(metadata=_HERE, default_factory=Watched)
     cpu: float | None = field(metadata=_HERE, default=None)
     memory: int | None = field(metadata=_HERE, default=None)
@@ -114,8 +119,7 @@ class RecheckLayer:
                 raise Denied(why, code="path_changed")
             wish.watched.dispatched = True
             yield launch
-            if held is None:
-                wish.watched.changed = self._moved(wish, before)
+            wish.watched.changed = (held is None and self._moved(wish, before)) or self._rewritten(wish) is not None
         return Findings()
 
     @staticmethod
@@ -134,12 +138,21 @@ class RecheckLayer:
             if now != program:
                 why = f"{program.word!r} is another program than the one that was judged"
                 raise Denied(why, code="executable_changed")
-        return wish.executables.links(wish.program)
+        rewritten = RecheckLayer._rewritten(wish)
+        if rewritten is not None:
+            why = f"the script {rewritten} is another one than when it was judged"
+            raise Denied(why, code="executable_changed")
+        assert wish.program.path is not None
+        return wish.executables.state(wish.program.path)
+
+    @staticmethod
+    def _rewritten(wish: Recheck) -> str | None:
+        return next((one.path for one in wish.scripts if changed(one, wish.executables)), None)
 
     @staticmethod
     def _moved(wish: Recheck, before: tuple[object, ...]) -> bool:
         try:
-            return wish.executables.links(wish.program) != before
+            return wish.executables.state(wish.program.path or "") != before
         except OSError:
             return True
 

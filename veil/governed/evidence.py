@@ -7,7 +7,19 @@ from typing import Any
 
 from veil.model.errors import NotFound
 
-_OF_REQUEST = ("argv", "cwd", "timeout", "environment", "executable", "decision", "rules", "policy", "code")
+_OF_REQUEST = (
+    "argv",
+    "cwd",
+    "timeout",
+    "environment",
+    "executable",
+    "behind",
+    "scripts",
+    "decision",
+    "rules",
+    "policy",
+    "code",
+)
 _OF_END = ("returncode", "ended", "stdout_truncated", "stderr_truncated", "replaced", "record", "used", "confirmed")
 
 

@@ -166,7 +166,8 @@ class Executables:
         with self._lock:
             found = self._known.get(stamp)
         if found is None:
-            with open(path, "rb") as file:  # noqa: PTH123
+            # should a fifo be there by now, nobody waits for a writer
+            with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
                 # of the open file: between the look and the opening it may have become another one
                 stamp = stamp_of(os.fstat(file.fileno()))
                 first = file.read(_FIRST_LINE)
@@ -185,7 +186,7 @@ class Executables:
     def hold(self, program: Program) -> Held:
         """Open a program that has been judged. Raises ``OSError`` when it is not there, or is another one by now."""
         assert program.path is not None
-        fd = os.open(program.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(program.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             seen = os.fstat(fd)
             if (seen.st_dev, seen.st_ino) != program.inode or self._content(f"/dev/fd/{fd}", seen)[0] != program.digest:
@@ -195,11 +196,14 @@ class Executables:
             raise
         return Held(fd, stamp_of(seen))
 
-    def links(self, program: Program) -> tuple[object, ...]:
-        """What tells whether the name of a program, and the file behind it, stayed the same."""
-        assert program.path is not None
-        name, file = os.lstat(program.path), os.stat(program.path)
-        return os.path.realpath(program.path), stamp_of(name), stamp_of(file)
+    def content(self, path: str, seen: os.stat_result) -> str:
+        """The hash of a file. Raises ``OSError``."""
+        return self._content(path, seen)[0]
+
+    @staticmethod
+    def state(path: str) -> tuple[object, ...]:
+        """What tells whether a name, and the file behind it, stayed the same. Raises ``OSError``."""
+        return os.path.realpath(path), stamp_of(os.lstat(path)), stamp_of(os.stat(path))
 
 
 def _interpreter(first: bytes) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from veil.governed.errors import Denied
 from veil.governed.executables import Executables
 from veil.governed.git_words import git_words
 from veil.governed.paths import Workspace
+from veil.governed.scripts import Script, scripts
 from veil.policy.deciding import Judge, Judged
 from veil.policy.git_reads import READS
 from veil.policy.labels import DataFlow, Label, carried
@@ -23,6 +24,10 @@ from veil.policy.programs import Program
 _CODES = {"builtin:git": "git_refused", "builtin:executable": "executable_refused"}
 
 
+def _identity(program: Program) -> dict[str, str | None]:
+    return {"path": program.path, "real": program.real, "digest": program.digest}
+
+
 @dataclass(frozen=True)
 class Passed:
     """A request that may run, or may be asked about.
@@ -30,6 +35,7 @@ class Passed:
     Attributes:
         id: of the request. cwd: absolute, without links. program: what runs. judged: the decision.
         binding: what an approval has to be bound to. words: the argv that is really run.
+        scripts: files with code that interpreters are given by name.
     """
 
     id: str
@@ -39,6 +45,12 @@ class Passed:
     judged: Judged
     binding: str
     words: tuple[str, ...]
+    scripts: tuple[Script, ...] = ()
+
+    @property
+    def behind(self) -> tuple[Seen, ...]:
+        """What is started behind the first program: by launchers, and out of texts for a shell."""
+        return (*self.judged.seen[1:], *self.judged.inside)
 
     @property
     def is_read(self) -> bool:
@@ -116,7 +128,15 @@ class Gate:
             rules=list(decision.rules),
             errors=list(decision.errors),
             policy=decision.policy,
-            executable={"path": program.path, "real": program.real, "digest": program.digest},
+            executable=_identity(program),
+            behind=[
+                {"word": word, **_identity(one)}
+                for word, one in dict.fromkeys(
+                    (seen.argv[0], seen.program)
+                    for seen in (*judged.seen[1:], *judged.inside)
+                    if seen.program.path is not None
+                )
+            ],
             reasons=[reason.to_dict() for reason in judged.told],
         )
         if decision.answer == "deny":
@@ -126,14 +146,17 @@ class Gate:
             raise Denied(why, code=code, rules=list(decision.rules))
         self._others(judged, call, cwd, labels)
         words = self._words(call, program)
-        # what launchers start, and what reads a script, is approved with them
-        programs = [program, *(one.program for one in judged.seen[1:] if one.program.path is not None)]
+        # what launchers start, and what a script says, is approved with them
+        programs = [program, *(one.program for one in (*judged.seen[1:], *judged.inside) if one.program.path)]
+        read = scripts((*judged.seen, *judged.inside), cwd, self._executables)
+        note.update(scripts=[one.to_dict() for one in read])
         identity = [word for one in programs for word in (one.path or "", one.digest or "", str(one.inode))]
+        identity += [word for one in read for word in ("script", one.path, one.digest or str(one.state))]
         bound = binding(call.argv, cwd, call.timeout, self._environment, identity, decision.policy or "")
-        return Passed(id, call, cwd, program, judged, bound, words)
+        return Passed(id, call, cwd, program, judged, bound, words, read)
 
     def _others(self, judged: Judged, call: Call, cwd: str, labels: Sequence[Label]) -> None:
-        again = self._denials.find(judged.seen)
+        again = self._denials.find((*judged.seen, *judged.inside))
         if again is not None:
             raise Denied(f"{again!r} was denied before, and is denied in every other wrapping", code="denied_before")
         patterns = self.judge.policy.labels

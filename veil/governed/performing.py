@@ -90,7 +90,7 @@ class Performance:
         passed = self._passed
         own = {"timeout": self._call.timeout, "max_output": self._bounds.max_bytes}
         asked = runner.ask(list(passed.call.argv), {**self._options, **own})
-        others = {seen.program: None for seen in passed.judged.seen[1:] if seen.program.path is not None}
+        others = {seen.program: None for seen in passed.behind if seen.program.path is not None}
         folder = self._folder()
         try:
             recheck = Recheck(
@@ -100,11 +100,13 @@ class Performance:
                 passed.cwd,
                 folder,
                 tuple(others),
+                passed.scripts,
                 self._watched,
                 self._left("cpu"),
                 self._account.budget.memory,
             )
-            asked = governed(asked, Bind(passed.words), recheck, self._expected())
+            decision = dataclasses.replace(passed.judged.decision, request=passed.id)
+            asked = governed(asked, Bind(passed.words, decision), recheck, self._expected())
             asked = dataclasses.replace(asked, environment=self._environment)
 
             def listen(stream: str, data: bytes) -> None:
@@ -194,7 +196,7 @@ class Performance:
     def _lost(self, outcome: Outcome) -> tuple[str, str] | None:
         """Why there is no result to go by, as code and reason; ``None`` when there is one."""
         if self._watched.changed:
-            return "executable_changed", "the program was replaced while it started or ran"
+            return "executable_changed", "the program or its script was changed while it started or ran"
         most = self._bounds.max_bytes
         if outcome.stdout.truncated or outcome.stderr.truncated or max(self._written.values()) > most:
             return "output_limit", f"it wrote more than {most} bytes and was killed; its output is lost"

@@ -23,12 +23,20 @@ class Place(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """Allow, ask or deny, with the rules that led there."""
+    """Allow, ask or deny, with the rules that led there.
+
+    Attributes:
+        answer: what a policy says; a run whose answer is ``ask`` was approved.
+        rules: ids of the rules that led to it. errors: what failed on the way.
+        policy: hash of it; ``None``: nothing judged this run.
+        request: id under which the audit has it.
+    """
 
     answer: Literal["allow", "ask", "deny"] = "allow"
     rules: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     policy: str | None = None
+    request: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from veil.model.outcome import Change, Fact, Findings, Observation, Outcome, Stream, Usage
+from veil.model.plan import Decision
 from veil.model.verdict import Judgement, Verdict
 
 
@@ -21,6 +22,7 @@ class Record:
         argv: the argument vector. text: the shell text, when one was given.
         cwd: absolute.
         layers: names of the layers that were around it.
+        decision: of the policy that judged it; ``None`` where none did.
         stored: ``disk`` or ``memory-only``; ``why_memory`` says why when it was not asked for.
         status: ``running`` or ``killed`` for background runs, else ``exited``.
     """
@@ -34,6 +36,7 @@ class Record:
     text: str | None = None
     verdict: Verdict = field(default_factory=Verdict)
     layers: tuple[str, ...] = ()
+    decision: Decision | None = None
     stored: str = "disk"
     why_memory: str | None = None
     background: bool = False
@@ -71,6 +74,16 @@ def _outcome_of(data: dict[str, Any], streams: dict[str, bytes], prefix: str) ->
     return Outcome(**kept, usage=usage, stdout=found["stdout"], stderr=found["stderr"])
 
 
+def _decision_data(decision: Decision) -> dict[str, Any]:
+    data = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(decision).items()}
+    return {name: value for name, value in data.items() if value}
+
+
+def _decision_of(data: dict[str, Any]) -> Decision:
+    kept = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return Decision(**kept)  # type: ignore[arg-type]  # the codec checks no types
+
+
 def to_data(record: Record) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A record as JSON-ready data and its streams as bytes by name.
 
@@ -101,6 +114,7 @@ def to_data(record: Record) -> tuple[dict[str, Any], dict[str, bytes]]:
         "background": record.background or None,
         "full": record.full or None,
         "layers": list(record.layers) or None,
+        "decision": None if record.decision is None else _decision_data(record.decision),
         "earlier": [_outcome_data(o) for o in seen.earlier] or None,
         "changes": None if findings.changes is None else [[c.path, c.change, c.kind, c.old] for c in findings.changes],
         "source": findings.source,
@@ -136,6 +150,7 @@ def from_data(data: dict[str, Any], streams: dict[str, bytes]) -> Record:
         text=data.get("text"),
         verdict=Verdict(tuple(Judgement(*row) for row in data.get("verdict", ()))),
         layers=tuple(data.get("layers", ())),
+        decision=_decision_of(data["decision"]) if "decision" in data else None,
         stored=data["stored"],
         why_memory=data.get("why_memory"),
         background=data.get("background", False),

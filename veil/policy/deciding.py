@@ -102,7 +102,9 @@ class Judge:
         # something has to have spoken: an argv of which nothing is known is not allowed by silence
         answer: Answer = max((reason.answer for reason in reasons), key=STRENGTH.__getitem__, default="deny")
         rules = tuple(dict.fromkeys(reason.rule for reason in reasons if reason.answer == answer))
-        return Judged(Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final, within.programs)
+        return Judged(
+            Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final, within.programs
+        )
 
     def _read(
         self, within: Inside, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]
@@ -156,9 +158,7 @@ class Judge:
             return
         yield from self._weighed(one, self._counted(one, found, within), allowing, bool(held))
 
-    def _git(
-        self, one: Seen, git: Program, argv: Sequence[str], cwd: str, lookup: Lookup
-    ) -> Iterator[Reason]:
+    def _git(self, one: Seen, git: Program, argv: Sequence[str], cwd: str, lookup: Lookup) -> Iterator[Reason]:
         """Raw git, in front, behind launchers or in a text."""
         if is_git(one, git.path is not None and (one.program.same_file(git) or is_copy(one.program, git, lookup))):
             why = refusal(argv, cwd) if one.sure and one.at == 0 else refusal((), cwd)

@@ -61,6 +61,10 @@ INTERPRETERS: Mapping[str, Interpreter] = {
 }
 
 
+#: Of these, the files that they are given are what they work on.
+_WORKING = listed("sqlite3 mysql psql nvim vim vi ex view emacs ed gnuplot octave dc")
+
+
 class Code(NamedTuple):
     """What decides which code runs.
 
@@ -111,6 +115,18 @@ def code_of(argv: Sequence[str], interpreter: Interpreter) -> Code | None:
         return Code(last, tuple(texts), at)
     # without a script it reads its input, which is empty here, or shows a prompt to nobody
     return Code(max(last, at) if at < len(argv) else last, tuple(texts))
+
+
+def files_of(argv: Sequence[str], names: frozenset[str]) -> tuple[int, ...]:
+    """Which words of an interpreter's argv name files whose content it runs, if there are files of these names.
+
+    Where its options are not known here that is the first of the words that does (``veil.governed.scripts`` looks).
+    """
+    interpreter = interpreter_of(names)
+    if interpreter is None or names & _WORKING:
+        return ()
+    code = code_of(argv, interpreter)
+    return () if code is None else tuple(sorted({at for at in (code.at, *code.texts) if 0 < at < len(argv)}))
 
 
 def _option(word: str, interpreter: Interpreter) -> tuple[str, int]:

@@ -79,7 +79,8 @@ class Started(Protocol):
 
 
 class Tables(NamedTuple):
-    """What is known of tools elsewhere. ``packages``: names of package managers. ``starts``: reads an argv, or a text for a shell."""
+    """What is known of tools elsewhere. Attributes: packages: names of package managers. starts: reads an argv, or a
+    text for a shell."""
 
     risk: Risk
     packages: frozenset[str]
@@ -99,7 +100,11 @@ def concerns(seen: Seen, tables: Tables, forbidden: frozenset[str]) -> tuple[Con
     if names & ELEVATING:
         found.append(Concern("elevation", 0, "what it starts has other rights or another place"))
     if seen.unclear is not None:
-        found.append(Concern("opaque", seen.unclear - seen.at, seen.why, hides=seen.loose and any(map(TEXT.search, seen.argv[1:]))))
+        found.append(
+            Concern(
+                "opaque", seen.unclear - seen.at, seen.why, hides=seen.loose and any(map(TEXT.search, seen.argv[1:]))
+            )
+        )
     if seen.launcher:
         return tuple(found)
     interpreter = interpreter_of(names)
