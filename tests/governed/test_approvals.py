@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -225,3 +229,41 @@ def test_anything_but_yes_is_no(ws: Path, said: str) -> None:
 def test_without_a_terminal_the_answer_is_no(ws: Path) -> None:
     with pytest.raises(Denied, match="no terminal"):
         bounded(ws, approver=Terminal()).run(["cat", "in"])
+
+
+_ASKING = """
+import sys
+from veil.governed import Audit, Boundary, Denied, Policy, Terminal
+at = Boundary(sys.argv[1], Policy(), approver=Terminal(), audit=Audit(), contain=False, effects=False, no_store=True)
+try:
+    print("ran", at.run(["touch", "made"]).returncode)
+except Denied as error:
+    print("refused", error.code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "ran"), [("y\n", True), ("yes\n", True), ("n\n", False), ("\n", False), ("\x04", False)]
+)
+def test_a_person_at_a_real_terminal_is_asked(ws: Path, typed: str, ran: bool) -> None:
+    main, other = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ASKING, str(ws)], stdin=other, stdout=other, stderr=other, start_new_session=True
+    )
+    os.close(other)
+    shown = b""
+    try:
+        while b"[y/N]" not in shown:
+            shown += os.read(main, 4096)
+        os.write(main, typed.encode())
+        with contextlib.suppress(OSError):  # the terminal is gone when the last process is
+            while data := os.read(main, 4096):
+                shown += data
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    assert b"argv[0]  'touch'\r\nargv[1]  'made'\r\nprogram  '/" in shown
+    assert (b"ran 0" if ran else b"refused denied_by_approver") in shown
+    assert (ws / "made").exists() == ran

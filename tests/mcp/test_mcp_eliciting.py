@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import mcp.types as types
 import pytest
 from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
 from raw_client import LONG
 
 from veil.governed import Audit, Boundary, Policy, Rule
@@ -91,3 +94,45 @@ def test_nobody_is_asked_about_what_is_denied(boundary: Boundary) -> None:
     asked: list[str] = []
     (reply,) = calls(boundary, ["rm", "in"], elicitation_callback=answering("accept", True, asked))
     assert (reply["error"], asked) == ("policy_denied", [])
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("action", "run", "error"),
+    [
+        ("accept", True, None),
+        ("accept", False, "denied"),
+        ("decline", None, "denied"),
+        ("cancel", None, "denied"),
+        (None, None, "approval_required"),
+    ],
+)
+def test_the_server_as_a_program_asks_the_person_behind_its_client(
+    tmp_path: Path, own_state: Path, action: str | None, run: object, error: str | None, mode: str
+) -> None:
+    """``veil mcp --policy`` over pipes: what is answered decides whether the command leaves its file."""
+    here = tmp_path / "w"
+    here.mkdir()
+    (tmp_path / "policy.toml").write_text('level = "allowlist"\n')
+    argv = ["-m", "veil", "mcp", "--policy", str(tmp_path / "policy.toml"), "--tool", "run_shell_command"]
+    server = StdioServerParameters(command=sys.executable, args=argv, env=dict(os.environ), cwd=here)
+    asked: list[str] = []
+    client: dict[str, Any] = {} if action is None else {"elicitation_callback": answering(action, run, asked)}
+
+    async def talk() -> list[Any]:
+        async with Client(server, mode=mode, **client) as there:
+            replies = []
+            for words in (["touch", "made"], ["nice", "touch", "made"]):
+                called: Awaitable[Any] = there.call_tool("run_shell_command", {"argv": words})
+                replies.append((await asyncio.wait_for(called, LONG)).structured_content)
+            return replies
+
+    first, second = asyncio.run(talk())
+    assert (here / "made").exists() == (error is None)
+    if error is None:
+        assert (first["ok"], first["returncode"], second["ok"], len(asked)) == (True, 0, True, 2)
+    elif error == "denied":
+        assert first["error"] in ("denied_by_approver", "denied_before")
+        assert (second["error"], len(asked)) == ("denied_before", 1)
+    else:
+        assert [first["error"], second["error"], len(asked)] == [error, error, 0]

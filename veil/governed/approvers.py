@@ -9,7 +9,7 @@ from veil.governed.approvals import Answer, Later, Question
 
 
 def _visible(text: str) -> str:
-    """One word as it cannot be mistaken for others: quoted, and everything that is no plain ASCII spelt out."""
+    """One text as it cannot be mistaken for others: quoted, and everything that is no plain ASCII spelt out."""
     return ascii(text)
 
 
@@ -32,7 +32,10 @@ class Terminal:
         write = self._write or sys.stderr.write
         lines = [f"argv[{at}]  {_visible(word)}" for at, word in enumerate(question.argv)]
         lines += [f"program  {_visible(question.executable)}", f"cwd      {_visible(question.cwd)}"]
-        lines += [f"timeout  {question.timeout:g} s", *(f"because  {reason}" for reason in question.reasons)]
+        lines += [
+            f"timeout  {question.timeout:g} s",
+            *(f"because  {_visible(reason)[1:-1]}" for reason in question.reasons),
+        ]
         write("\n".join(lines) + "\n")
         try:
             said = read("Run this once? [y/N] ")
