@@ -59,7 +59,8 @@ class CassetteItem(pytest.Item):
         run(self)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        from pytest_veil.trajectories import StepsFailed, shown_failure
+        from pytest_veil.substeps import StepsFailed
+        from pytest_veil.trajectories import shown_failure
         from veil import VeilError
 
         if not isinstance(excinfo.value, (StepsFailed, VeilError, pytest.UsageError)):

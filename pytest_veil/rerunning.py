@@ -17,9 +17,11 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from _pytest.runner import runtestprotocol
 
 from pytest_veil.carrying import attach
+from pytest_veil.collector import CassetteItem
 from pytest_veil.config import REPLAYING, settings_for, settings_of
-from pytest_veil.outcomes import ItemOutcome, Take, left, note
-from pytest_veil.telling import first_line, told
+from pytest_veil.outcomes import ItemOutcome, StepRow, Take, left, note
+from pytest_veil.substeps import subtests_of, tell_steps
+from pytest_veil.telling import first_line, told, told_step
 from pytest_veil.verifying import Verified, verify_steps
 
 if TYPE_CHECKING:
@@ -101,6 +103,8 @@ class Verify:
         del item.stash[_JUDGED]
         _tell(item, judged, reports)
         for report in reports:
+            if report.when == "call":
+                tell_steps(item, _steps(item, judged))
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
@@ -154,9 +158,18 @@ def _next(item: pytest.Item, judged: _Judged) -> pytest.Item | None:
     session = item.session
     failed = any(call.failed for call in judged.calls) or not all(found.same for found in judged.verified.values())
     most = item.config.getoption("maxfail", 0)
-    if session.shouldfail or session.shouldstop or (failed and most and session.testsfailed + 1 >= most):
+    failures = failed + (0 if subtests_of(item) is None else sum(why is not None for _, why in _steps(item, judged)))
+    if session.shouldfail or session.shouldstop or (failed and most and session.testsfailed + failures >= most):
         return None
     return judged.nextitem
+
+
+def _steps(item: pytest.Item, judged: _Judged) -> list[tuple[StepRow, str | None]]:
+    """The steps of a recording that is a test of its own, each with why it is not as recorded."""
+    if not isinstance(item, CassetteItem):
+        return []
+    rows = [row for verified in judged.verified.values() for row in verified.rows]
+    return [(row, told_step(row, len(rows))) for row in rows]
 
 
 def _recorded(take: Take) -> Cassette | None:

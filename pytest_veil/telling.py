@@ -34,12 +34,26 @@ def told(take: Take, verified: Verified | None, runs: int) -> str:
     return message.encode("utf-8", "backslashreplace").decode("utf-8")  # it crosses between processes as UTF-8
 
 
+def told_step(row: StepRow, total: int) -> str | None:
+    """Why one step is not as recorded, in short; None when it is."""
+    if _same(row):
+        return None
+    lines = [_headline(row, total), f"  $ {row.command}"]
+    if row.expected or row.got:
+        lines += [f"  recorded: {row.expected}", f"  now:      {row.got}"]
+    return "\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _headline(row: StepRow, total: int) -> str:
+    place = f"step {row.number} of {total}" if row.word != "unrecorded" else "a command besides"
+    return f"{row.word} at {place}: {row.detail}"
+
+
 def _lines(take: Take, verified: Verified, runs: int, name: str) -> Iterator[str]:
     row = verified.first
     assert row is not None, "a test that is the same has no message"
     total = sum(other.word != "unrecorded" for other in verified.rows)
-    place = f"step {row.number} of {total}" if row.word != "unrecorded" else "a command besides"
-    yield f"{row.word} at {place}: {row.detail}"
+    yield _headline(row, total)
     yield f"  $ {row.command}"
     for line in _difference(row, verified.then, verified.now):
         yield f"  {line}"

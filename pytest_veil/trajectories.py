@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,17 +16,11 @@ from pytest_veil.config import Settings, settings_for
 from pytest_veil.outcomes import ItemOutcome, StepRow, Take, leave, note
 from pytest_veil.rewording import edit_of, rekey_of
 from pytest_veil.session import VeilSession, session_of
+from pytest_veil.substeps import StepsFailed, name_of, subtests_of, tell_steps
 from pytest_veil.verifying import command_of
 
 if TYPE_CHECKING:
     from veil.taping import Cassette, Played, Stage
-
-#: Characters of a command in the name of a subtest.
-_NAME = 60
-
-
-class StepsFailed(Exception):
-    """A step, or several, that do not hold. Its text is for people; its first line alone tells what went wrong."""
 
 
 def run(item: pytest.Item) -> None:
@@ -100,7 +92,7 @@ class _Play:
 
     def judge(self, played: Iterable[Played], word: str, *, subtests: bool) -> None:
         """Each step as it is played. Raises ``StepsFailed`` for what no subtest has told."""
-        test = _subtests(self.item) if subtests else None
+        test = subtests_of(self.item) if subtests else None
         rows: list[StepRow] = []
         wrong: list[str] = []
         first = None
@@ -117,7 +109,7 @@ class _Play:
                         if subtests and self.item.config.getoption("maxfail") == 1:
                             break  # where there are subtests, pytest itself stops at the first that fails
                     continue
-                with test(f"step {one.number}: {_short(command_of(one.step))}"):
+                with test(name_of(one.number, command_of(one.step))):
                     if message is not None:
                         raise StepsFailed(message)
         finally:
@@ -189,20 +181,23 @@ class _Play:
             StepRow(number, "kept" if same else "recorded", command_of(step))
             for number, (step, same) in enumerate(zip(new.steps, kept, strict=True), 1)
         ]
-        wrong = [message for one in played if (message := self.message(one)) is not None]
+        messages = [self.message(one) for one in played]
+        wrong = [message for message in messages if message is not None]
         whole = len(new.steps) == len(self.cassette.steps)
         if wrong and not (self.settings.keep_failed and whole):
             first = next(one.number for one in played if one.failures)
-            told = [(one, self.message(one)) for one in played]
             rows = [
                 StepRow(one.number, "live" if why is None else "failed", command_of(one.step), detail=_line(why))
-                for one, why in told
+                for one, why in zip(played, messages, strict=True)
             ]
             self.say("not-written", rows, first, why=f"step {first} does not hold")
-            raise StepsFailed("\n\n".join([*wrong, f"{self.shown} was left as it was"]))
+            left = f"{self.shown} was left as it was"
+            told = tell_steps(self.item, zip(rows, messages, strict=True))
+            raise StepsFailed(f"step {first} does not hold: {left}" if told else "\n\n".join([*wrong, left]))
         write_whole(self.item.path, encode(new))
         self.say("refreshed" if self.settings.mode == "refresh" else "recorded", rows, None)
-        if wrong:
+        told = tell_steps(self.item, zip(rows, messages, strict=True))
+        if wrong and not told:
             raise StepsFailed("\n\n".join(wrong))
 
 
@@ -219,27 +214,6 @@ def _described(played: Played) -> list[str]:
 
 def _line(message: str | None) -> str:
     return "" if message is None else message.split("\n", 1)[0]
-
-
-def _short(command: str) -> str:
-    text = command.replace("\n", "\\n")
-    return text if len(text) <= _NAME else text[: _NAME - 3] + "..."
-
-
-def _subtests(item: pytest.Item) -> Callable[[str], AbstractContextManager[object]] | None:
-    """What makes a subtest of a name, where pytest has them (since 9.0) and nobody turned them off."""
-    if not item.config.pluginmanager.hasplugin("subtests"):
-        return None
-    try:
-        from _pytest.subtests import Subtests
-    except ImportError:
-        return None
-    capture = item.config.pluginmanager.getplugin("capturemanager")
-    suspend = nullcontext if capture is None else capture.global_and_fixture_disabled
-    # the fixture is for functions; this is all that it asks of its request
-    request: Any = SimpleNamespace(node=item, config=item.config, session=item.session)
-    made = Subtests(item.ihook, suspend, request, _ispytest=True)
-    return lambda name: made.test(name)
 
 
 def shown_failure(path: str, message: str) -> ReprExceptionInfo:

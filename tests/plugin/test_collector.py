@@ -73,6 +73,16 @@ def outcomes(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
     return {word: int(number) for number, word in found}
 
 
+#: Whether each step is a subtest; one that fails counts as a failure besides that of the test.
+SUBTESTS = pytest.version_tuple >= (9, 0)
+ONE_STEP_FAILED = {"failed": 1 + SUBTESTS}
+
+
+def told(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str, str]]:
+    """How each subtest ended, its number and its word."""
+    return re.findall(r"SUB(PASSED|FAILED)\[step (\d+), ([a-z-]+): ", done.stdout)
+
+
 def asked(text: str, **more: Any) -> Step:
     """What is to be recorded."""
     return Step(argv=(str(BASH), "-c", text), text=text, stream_bytes=100_000, timeout=60.0, **more)
@@ -178,7 +188,7 @@ def test_a_recording_is_a_test_and_each_step_a_subtest(suite: Path, slot: Slot) 
     recorded(suite / NAME, slot)
     done = pytest_run(suite, "--veil", "-v", "--veil-report=report.json")
     assert outcomes(done) == {"passed": 1}, done.stdout
-    if pytest.version_tuple >= (9, 0):
+    if SUBTESTS:
         assert done.stdout.count("SUBPASSED") == len(STEPS)
         assert "SUBPASSED[step 3: cat n >&2; exit 3]" in done.stdout
     item = json.loads((suite / "report.json").read_text())["items"][0]
@@ -433,8 +443,10 @@ def test_a_workspace_cannot_be_written_outside(suite: Path, slot: Slot) -> None:
 
 def test_verify_runs_it_for_real(suite: Path, slot: Slot) -> None:
     recorded(suite / NAME, slot)
-    done = pytest_run(suite, "--veil-mode=verify", "--veil-report=report.json", "--veil-runs=2")
+    done = pytest_run(suite, "--veil-mode=verify", "--veil-report=report.json", "--veil-runs=2", "-v")
     assert outcomes(done) == {"passed": 1}, done.stdout
+    if SUBTESTS:  # one a step, however often it was run
+        assert told(done) == [("PASSED", str(number), "exact") for number in range(1, len(STEPS) + 1)]
     item = json.loads((suite / "report.json").read_text())["items"][0]
     assert (item["verdict"], [step["word"] for step in item["steps"]]) == ("exact", ["exact"] * len(STEPS))
     assert item["steps"][0]["runs"] == {"as_recorded": 2, "of": 2}
@@ -446,8 +458,11 @@ def test_verify_names_the_first_step_that_differs(suite: Path, slot: Slot, tmp_p
     text = f"cat {shlex.quote(str(outside))}"
     recorded(suite / NAME, slot, asked("echo same"), asked(text), asked("cp a.txt b"))
     outside.write_text("now\n")
-    done = pytest_run(suite, "--veil-mode=verify", "--veil-report=report.json")
-    assert outcomes(done) == {"failed": 1}
+    done = pytest_run(suite, "--veil-mode=verify", "--veil-report=report.json", "-v")
+    assert outcomes(done) == ONE_STEP_FAILED
+    if SUBTESTS:
+        wanted = [("PASSED", "1", "exact"), ("FAILED", "2", "output-drift"), ("PASSED", "3", "exact")]
+        assert told(done)[:3] == wanted
     assert "output-drift at step 2 of 3" in done.stdout
     item = json.loads((suite / "report.json").read_text())["items"][0]
     assert (item["verdict"], item["first_divergence"]) == ("output-drift", 2)
@@ -457,8 +472,38 @@ def test_verify_names_the_first_step_that_differs(suite: Path, slot: Slot, tmp_p
 def test_verify_tells_unstable_from_wrong(suite: Path, slot: Slot) -> None:
     recorded(suite / NAME, slot, asked("od -An -N24 -tu1 /dev/urandom"))
     done = pytest_run(suite, "--veil-mode=verify")
+    assert outcomes(done) == ONE_STEP_FAILED
+    assert "unstable at step 1 of 1" in done.stdout
+
+
+def test_verify_without_subtests_is_one_failure(suite: Path, slot: Slot) -> None:
+    recorded(suite / NAME, slot, asked("od -An -N24 -tu1 /dev/urandom"))
+    done = pytest_run(suite, "--veil-mode=verify", "-p", "no:subtests")
     assert outcomes(done) == {"failed": 1}
     assert "unstable at step 1 of 1" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["verify", "record"])
+def test_the_first_step_that_fails_is_the_last_failure_when_asked(suite: Path, slot: Slot, mode: str) -> None:
+    text = "od -An -N24 -tu1 /dev/urandom"
+    tape = recorded(suite / "a.veil.txtar", slot, asked(text), asked(text))
+    steps = tuple(replace(step, expect=(("exit", 9),)) for step in tape.steps)
+    (suite / "a.veil.txtar").write_bytes(encode(replace(tape, steps=steps)))
+    before = (suite / "a.veil.txtar").read_bytes()
+    recorded(suite / "b.veil.txtar", slot)
+    done = pytest_run(suite, f"--veil-mode={mode}", "-x", "-v")
+    assert "step 1 of 2" in done.stdout
+    assert "b.veil.txtar::b: it was not run" in done.stdout
+    assert outcomes(done) == ONE_STEP_FAILED
+    assert (suite / "a.veil.txtar").read_bytes() == before
+
+
+def test_what_workers_say_of_steps_is_what_one_process_says(suite: Path, slot: Slot) -> None:
+    pytest.importorskip("xdist")
+    recorded(suite / NAME, slot, asked("echo same"), asked("od -An -N24 -tu1 /dev/urandom"))
+    alone, many = (pytest_run(suite, "--veil-mode=verify", "-v", *words) for words in ((), ("-n", "2")))
+    assert outcomes(alone) == outcomes(many) == ONE_STEP_FAILED
+    assert sorted(told(alone)) == sorted(told(many))
 
 
 def test_recording_again_writes_the_same_bytes_and_only_this_file(suite: Path, slot: Slot) -> None:
@@ -481,8 +526,10 @@ def test_recording_again_takes_what_is_true_now(suite: Path, slot: Slot, tmp_pat
     assert outcomes(pytest_run(suite, "--veil")) == {"passed": 1}
     assert outcomes(pytest_run(suite, "--veil-mode=record-missing")) == {"passed": 1}
     assert decode((suite / NAME).read_bytes(), NAME) == old
-    done = pytest_run(suite, "--veil-mode=record")
+    done = pytest_run(suite, "--veil-mode=record", "-v")
     assert outcomes(done) == {"passed": 1}
+    if SUBTESTS:
+        assert told(done) == [("PASSED", str(number), "recorded") for number in (1, 2, 3)]
     new = decode((suite / NAME).read_bytes(), NAME)
     assert (new.header, new.steps[2]) == (old.header, old.steps[2])
     assert new.steps[1].ending.stdout.head == b"now\n"
@@ -495,8 +542,10 @@ def test_refresh_keeps_the_bytes_of_steps_that_are_the_same(suite: Path, slot: S
     steps = (asked("date +%s%N"), asked(f"cat {shlex.quote(str(outside))}"))
     old = recorded(suite / NAME, slot, *steps)
     outside.write_text("now\n")
-    done = pytest_run(suite, "--veil-mode=refresh", "--veil-report=report.json")
+    done = pytest_run(suite, "--veil-mode=refresh", "--veil-report=report.json", "-v")
     assert outcomes(done) == {"passed": 1}, done.stdout
+    if SUBTESTS:
+        assert told(done) == [("PASSED", "1", "kept"), ("PASSED", "2", "recorded")]
     new = decode((suite / NAME).read_bytes(), NAME)
     assert new.steps[0] == old.steps[0]
     assert new.steps[1].ending.stdout.head == b"now\n"
@@ -515,12 +564,13 @@ def test_a_recording_whose_expectations_do_not_hold_is_left_as_it_was(
     before = (suite / NAME).read_bytes()
     outside.write_text("now\n")
     done = pytest_run(suite, f"--veil-mode={mode}", "--veil-report=report.json")
-    assert outcomes(done) == {"failed": 1}
+    assert outcomes(done) == ONE_STEP_FAILED
+    assert "step 1 of 1: stdout_contains" in done.stdout
     assert "was left as it was" in done.stdout
     assert (suite / NAME).read_bytes() == before
     assert json.loads((suite / "report.json").read_text())["items"][0]["verdict"] == "not-written"
     kept = pytest_run(suite, f"--veil-mode={mode}", "--veil-keep-failed")
-    assert outcomes(kept) == {"failed": 1}
+    assert outcomes(kept) == ONE_STEP_FAILED
     assert decode((suite / NAME).read_bytes(), NAME).steps[0].ending.stdout.head == b"now\n"
 
 
