@@ -66,6 +66,8 @@ _MACHINES = {
     ),
 }
 
+#: Numbers that are compared one after the other.
+_FEW = 3
 #: One instruction (code, to jump when true, when false, operand), a jump being a label or a count; or a label.
 _Item = Union[str, "tuple[int, str | int, str | int, int]"]
 
@@ -139,13 +141,10 @@ def _calls(convention: _Convention, rules: _Sockets) -> list[_Item]:
         items.append((_AT_LEAST, forbidden, 0, _X32))
     # the arguments of socketcall are in memory, where a filter cannot look
     missing = _ABSENT if rules.all else (*_ABSENT, *_RINGS, "socketcall")
-    items += [(_EQUAL, absent, 0, numbers[name]) for name in missing if name in numbers]
-    items += [(_EQUAL, forbidden, 0, numbers[name]) for name in _FORBIDDEN if name in numbers]
-    items.append((_EQUAL, f"ioctl {own}", 0, numbers["ioctl"]))
+    decided = dict.fromkeys(missing, absent) | dict.fromkeys(_FORBIDDEN, forbidden) | {"ioctl": f"ioctl {own}"}
     if not rules.all:
-        items.append((_EQUAL, f"socket {own}", 0, numbers["socket"]))
-        items.append((_EQUAL, f"pair {own}", 0, numbers["socketpair"]))
-    items.append((_RETURN, 0, 0, _ALLOW))
+        decided |= {"socket": f"socket {own}", "socketpair": f"pair {own}"}
+    items += _searched(sorted((numbers[name], to) for name, to in decided.items() if name in numbers), own)
     items += [f"ioctl {own}", (_LOAD, 0, 0, _SECOND)]
     items += [(_EQUAL, forbidden, 0, _TIOCSTI), (_EQUAL, forbidden, fine, _TIOCLINUX)]
     if not rules.all:
@@ -154,6 +153,17 @@ def _calls(convention: _Convention, rules: _Sockets) -> list[_Item]:
     items += [fine, (_RETURN, 0, 0, _ALLOW)]
     items += [forbidden, (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
     return [*items, absent, (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+
+
+def _searched(cases: list[tuple[int, str]], own: int) -> list[_Item]:
+    """Where the number that was loaded leads, by halves: the kernel asks the filter about every call when it is set,
+    which is most of what setting it takes."""
+    if len(cases) <= _FEW:
+        return [*((_EQUAL, to, 0, number) for number, to in cases), (_RETURN, 0, 0, _ALLOW)]
+    half = len(cases) // 2
+    upper = f"from {cases[half][0]} of {own}"
+    lower = [(_AT_LEAST, upper, 0, cases[half][0]), *_searched(cases[:half], own)]
+    return [*lower, upper, *_searched(cases[half:], own)]
 
 
 def _one_socket(rules: _Sockets, forbidden: str, fine: str) -> list[_Item]:
