@@ -246,3 +246,22 @@ def test_gov_13_a_denied_program_through_launchers(ws: Path) -> None:
 def test_every_case_of_governed_argv_is_here() -> None:
     cases = {"gov_01", "gov_03", "gov_04", "gov_06", "gov_07", "gov_09", "gov_10", "gov_11", "gov_12", "gov_13"}
     assert {name[5:11] for name in globals() if name.startswith("test_gov_")} == cases
+
+
+def test_addresses_are_no_paths_and_what_stands_there_is_one(ws: Path) -> None:
+    at = bounded(ws, allow("printf"))
+    for word in ("foo://example.org/a", "--to=neo4j+s://db.example.org:7687", "https://example.org/a/../b"):
+        assert at.run(["printf", "%s", word]).stdout == word
+    (ws / "link").symlink_to("../outside")
+    for word in (
+        "unix:///run/x.sock",
+        "sqlite:////etc/passwd",
+        "phar://../outside/secret",
+        "zlib://link/secret",
+        "foo://etc/passwd",
+        "foo://etc/new",
+        "foo://example.org,/etc/passwd",
+        "--a=foo://example.org:/etc/passwd",
+        "foo+file://example.org/x",
+    ):
+        assert code(at, "printf", "%s", word) == "outside_workspace", word

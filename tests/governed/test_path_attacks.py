@@ -150,7 +150,7 @@ def test_nothing_outside_is_shown_or_touched(trap: Path) -> None:
     outside = trap.parent / "outside"
     before = picture(outside)
     wrong = []
-    at = bounded(trap, Policy("always_allow"), no_store=True)
+    at = bounded(trap, Policy("always_allow"), no_store=True, approver=lambda question: True)
     for argv in argvs:
         try:
             result = at.run(argv, timeout_s=20)
@@ -170,7 +170,7 @@ def test_the_same_tools_do_their_work_inside(trap: Path) -> None:
     """Containment is no wall against everything: with paths inside, most of these run."""
     (trap / "own").mkdir()
     (trap / "own" / "secret").write_text("own\n")
-    at = bounded(trap, Policy("always_allow"), no_store=True)
+    at = bounded(trap, Policy("always_allow"), no_store=True, approver=lambda question: True)
     ran = 0
     for tool in TOOLS:
         if "git" in tool or "file:" in tool:
@@ -190,7 +190,7 @@ def test_the_same_tools_do_their_work_inside(trap: Path) -> None:
 
 
 def test_a_link_called_like_an_option_is_a_path_too(trap: Path) -> None:
-    at = bounded(trap, Policy("always_allow"), no_store=True)
+    at = bounded(trap, Policy("always_allow"), no_store=True, approver=lambda question: True)
     with pytest.raises(VeilError) as error:
         at.run(["cat", "--", "-x"])
     assert error.value.code == "outside_workspace"

@@ -144,3 +144,23 @@ def test_a_slash_in_the_middle_of_a_glued_name_counts_where_something_is() -> No
 def test_a_long_word_costs_no_square() -> None:
     assert len(list(candidates("a:" * 5000))) < 20_000
     assert "/etc/x" in texts("-" + "x" * 500 + "/etc/x")
+
+
+ADDRESSES = [
+    "foo://example.org/x",
+    "neo4j+s://db.example.org",
+    "amqp+x://u:p@h:1/v",
+    "--to=rtmp://live.example.org/a/b",
+]
+
+
+@pytest.mark.parametrize("word", ADDRESSES)
+def test_addresses_of_any_scheme_are_no_paths_where_nothing_of_that_name_is(word: str) -> None:
+    for candidate in candidates(word):
+        assert candidate.only_if_there or candidate.unless or "/" not in candidate.text, candidate
+
+
+@pytest.mark.parametrize("word", ["sqlite:////etc/x", "unix:///etc/x", "sqlite://../x", "x://etc/x", "zlib://./../x"])
+def test_an_address_without_a_host_is_a_path(word: str) -> None:
+    sure = {c.text for c in candidates(word) if not c.only_if_there and c.unless is None}
+    assert any(text.startswith(("/", "..", "./..")) for text in sure), sure

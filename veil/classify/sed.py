@@ -30,6 +30,7 @@ class SedScript:
     """Follows a sed script command by command. What it cannot follow is an error, never a guess.
 
     ``shield``: whether a bracket expression hides the delimiter. Some seds think so and some do not: read it both ways.
+    ``files``: names that it reads or writes, as they stand there.
     """
 
     def __init__(self, text: str, shield: bool) -> None:
@@ -37,6 +38,7 @@ class SedScript:
         self.shield = shield
         self.at = 0
         self.found: list[Verdict] = []
+        self.files: list[str] = []
         self.clear = True
 
     def read(self) -> SedScript:
@@ -114,6 +116,8 @@ class SedScript:
             # a label or a name up to the end of the line; GNU ends labels and versions at a semicolon, and a label that
             # is set at a blank as well: what follows is read too
             line = self._line()
+            if character in "rR":
+                self.files.append(line.lstrip(" \t"))
             ends = (";} \t" if character == ":" else ";}") if character in "btTv:" else ""
             begin = len(line) - len(line.lstrip(" \t"))
             stops = [line.index(stop, begin) for stop in ends if stop in line[begin:]]
@@ -179,6 +183,7 @@ class SedScript:
                 raise _Unclear
 
     def _writes(self, path: str) -> None:
+        self.files.append(path.lstrip(" \t"))
         path = path.strip()
         if path in ("/dev/stdout", "/dev/stderr"):
             return

@@ -110,6 +110,18 @@ class Executables:
 
         return lookup
 
+    def lookup(self, cwd: str) -> Callable[[str], Program]:
+        """Finds programs for one judgement in ``cwd``: each word is looked up once."""
+        found: dict[str, Program] = {}
+
+        def lookup(word: str) -> Program:
+            program = found.get(word)
+            if program is None:
+                program = found[word] = self.find(word, cwd)
+            return program
+
+        return lookup
+
     def find(self, word: str, cwd: str) -> Program:
         """The program that a word names when a command runs in ``cwd``. Never raises for one that is not there."""
         if "/" not in word:

@@ -12,6 +12,7 @@ from veil.governed.executables import Executables, safe_path
 from veil.governed.knowledge import judge_of
 from veil.governed.paths import Workspace
 from veil.governed.policies import load_policy
+from veil.governed.text_programs import needed, readings
 from veil.model.errors import BadInput
 from veil.policy.deciding import Judge, Reason
 from veil.policy.programs import Program
@@ -86,7 +87,8 @@ class Explainer:
 
         judged = self._judge.judge(words, cwd, lookup, lookup)
         reasons, answer = list(judged.reasons), judged.decision.answer
-        escape = self._workspace.escape(words, folder)
+        programs = readings(self._judge.see(words, lookup)) if needed(words) else {}
+        escape = self._workspace.escape(words, folder, programs)
         if escape is not None:
             answer = "deny"
             reasons.insert(0, Reason("deny", "builtin:outside_workspace", f"{escape.word!r}: {escape.why}", words[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from veil.governed.executables import Executables
 from veil.governed.git_words import git_words
 from veil.governed.paths import Workspace
 from veil.governed.scripts import Script, scripts
+from veil.governed.text_programs import Reading, needed, readings
 from veil.policy.deciding import Judge, Judged
 from veil.policy.git_reads import READS
 from veil.policy.labels import DataFlow, Label, carried
@@ -81,15 +82,12 @@ class Gate:
 
     def decide(self, argv: Sequence[str], cwd: str) -> Judged:
         """The decision of the policy alone. ``cwd``: absolute, in the workspace."""
-        found: dict[str, Program] = {}
-
-        def lookup(word: str) -> Program:
-            program = found.get(word)
-            if program is None:
-                program = found[word] = self._executables.find(word, cwd)
-            return program
-
+        lookup = self._executables.lookup(cwd)
         return self.judge.judge(argv, self._workspace.relative(cwd), lookup, self._executables.named())
+
+    def _programs(self, argv: Sequence[str], cwd: str) -> Mapping[int, Reading]:
+        """Words that are programs of sed or awk."""
+        return readings(self.judge.see(argv, self._executables.lookup(cwd))) if needed(argv) else {}
 
     def see(self, argv: Sequence[str], cwd: str) -> tuple[Seen, ...]:
         """The programs that an argv may start."""
@@ -105,7 +103,7 @@ class Gate:
                 return "outside_workspace", f"the working directory {cwd} has become a link"
         except ValueError as error:
             return "outside_workspace", f"the working directory is {error}: {cwd} leads out of the workspace"
-        escape = self._workspace.escape(argv, cwd)
+        escape = self._workspace.escape(argv, cwd, self._programs(argv, cwd))
         if escape is not None:
             return "outside_workspace", f"{escape.word!r} is refused: {escape.why}"
         return None
@@ -160,7 +158,7 @@ class Gate:
         if again is not None:
             raise Denied(f"{again!r} was denied before, and is denied in every other wrapping", code="denied_before")
         patterns = self.judge.policy.labels
-        paths = self._workspace.named(call.argv, cwd) if patterns else []
+        paths = self._workspace.named(call.argv, cwd, self._programs(call.argv, cwd)) if patterns else []
         try:
             why = self._flow(judged.seen, (*labels, *carried(paths, patterns)))
         except Exception as error:  # what cannot be judged is not allowed

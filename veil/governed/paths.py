@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from veil.governed.text_programs import Reading
 from veil.model.errors import BadInput
 from veil.policy.containment import Candidate, candidates, of_sed, refused
 from veil.policy.names import listed, names_of
@@ -90,28 +91,35 @@ class Workspace:
             raise BadInput("cwd", given, "a folder that exists in the workspace")
         return real
 
-    def escape(self, words: Sequence[str], cwd: str) -> Escape | None:
-        """The first word behind the program that leads out, and how; ``None`` when all stay inside."""
+    def escape(self, words: Sequence[str], cwd: str, programs: Mapping[int, Reading] | None = None) -> Escape | None:
+        """The first word behind the program that leads out, and how; ``None`` when all stay inside.
+
+        Args:
+            programs: words that are programs of sed or awk, by their index, and how those are read.
+        """
         read = _reading(words)
-        for word in words[1:]:
-            why = refused(word)
-            if why is not None:
-                return Escape(word, why)
-            for candidate in read(word):
+        for at, word in enumerate(words[1:], 1):
+            reading = None if programs is None else programs.get(at)
+            for text in (word,) if reading is None else reading.names:
+                why = refused(text)
+                if why is not None:
+                    return Escape(word, why)
+            for candidate in read(word) if reading is None else (*map(Candidate, reading.names), *reading.parts):
                 out = self._leads_out(candidate, cwd)
                 if out is not None:
                     return Escape(word, out)
         return None
 
-    def named(self, words: Sequence[str], cwd: str) -> list[str]:
+    def named(self, words: Sequence[str], cwd: str, programs: Mapping[int, Reading] | None = None) -> list[str]:
         """Every existing path below the workspace that the words behind the program may name, relative to it.
 
         A folder has a slash at its end, but for ``.``.
         """
         found: dict[str, None] = {}
         read = _reading(words)
-        for word in words[1:]:
-            for candidate in read(word):
+        for at, word in enumerate(words[1:], 1):
+            more = map(Candidate, programs[at].names if programs and at in programs else ())
+            for candidate in (*read(word), *more):
                 path = os.path.join(cwd, candidate.text)
                 if os.path.lexists(path) and self.inside(real := os.path.realpath(path)):
                     found[self.relative(real) + ("/" if os.path.isdir(real) and real != self.root else "")] = None
@@ -145,4 +153,4 @@ def _reading(words: Sequence[str]) -> Callable[[str], Iterator[Candidate]]:
 
 def _there(path: str, or_folder: bool) -> bool:
     folder = os.path.dirname(path)
-    return os.path.lexists(path) or (or_folder and folder not in ("", "/") and os.path.isdir(folder))
+    return os.path.lexists(path) or (or_folder and folder.strip("/") != "" and os.path.isdir(folder))

@@ -23,6 +23,11 @@ _ADDRESS = re.compile(
     r"|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|oci|docker|npm|urn|mailto|smtps?|imaps?|irc|telnet|nntp)://[^\s,;|<>\"'`]*",
     re.IGNORECASE,
 )
+#: Of schemes that are not known here a name has to follow, as of a host: ``sqlite:///x`` is a file. Somebody may still
+#: take what follows for a path, so it is one where there is such a file.
+_OTHER_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9+.-])(?!file:)[A-Za-z][A-Za-z0-9+.-]+://(?=[A-Za-z0-9_\[])[^\s,;|<>\"'`]*", re.IGNORECASE
+)
 _FILE_ADDRESS = re.compile(r"(?:^|[^A-Za-z0-9_.-])file:|^-[A-Za-z0-9]file:|^-[^-].*file:/", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{\w+[^}]*\}|\w+)/")
 _BLANK = re.compile(r"\s(?=\S)")
@@ -74,6 +79,7 @@ def candidates(word: str) -> Iterator[Candidate]:
     """Every text in a word that a program may open as a path; each once."""
     seen: set[str] = set()
     addresses = [match.span() for match in _ADDRESS.finditer(word)] if "://" in word else []
+    others = [match.span() for match in _OTHER_ADDRESS.finditer(word)] if "://" in word else []
     for start, end in _pieces(word):
         text = word[start:end]
         # an option is no path, unless a file has that very name
@@ -86,6 +92,10 @@ def candidates(word: str) -> Iterator[Candidate]:
         elif any(start < first < end for first, _ in addresses):
             # the address stands behind an option or a name: as a path it would begin with a folder of that name
             yield Candidate(text, unless=text.split("/")[0])
+        elif any(start <= first < end for first, _ in others):
+            yield Candidate(text, unless=text.split("/")[0])
+        elif _within(start, others):
+            yield Candidate(text, only_if_there=True, or_folder=True)
         else:
             inner = start > _BUNDLE and word[start] in "/." and word[start - 1].isalnum()
             yield Candidate(text, only_if_there=inner, or_folder=inner and word[start] == "/")

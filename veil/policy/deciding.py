@@ -75,6 +75,10 @@ class Judge:
         spoken = [word for rule in self._loose for word in (*rule.words[:1], rule.executable) if word]
         self._named = frozenset({"git"}).union(*(names_of(word) for word in spoken))
 
+    def see(self, argv: Sequence[str], lookup: Lookup) -> tuple[Seen, ...]:
+        """The programs that an argv may start."""
+        return see(argv, self._launchers, lookup)
+
     def judge(self, argv: Sequence[str], cwd: str, lookup: Lookup, named: Lookup) -> Judged:
         """The answer for one argv.
 
@@ -83,7 +87,7 @@ class Judge:
             lookup: finds programs; its answer for the first word is what is going to run.
             named: finds the programs that rules name, to know them under other names.
         """
-        seen = see(argv, self._launchers, lookup)
+        seen = self.see(argv, lookup)
         git = named("git")
         reasons: list[Reason] = []
         errors: list[str] = []
