@@ -84,6 +84,14 @@ def _redaction(environment: Mapping[str, str], extra: Sequence[str]) -> Redactio
 #: Background runs that this process owns.
 jobs = Jobs()
 _lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it, and is not here
+
+
+os.register_at_fork(after_in_child=_after_fork)
 _sessions: dict[tuple[str, tuple[tuple[str, str], ...]], Session] = {}
 _started_in: dict[str, str] = {}
 _OTHERS = ("HOME", "TMPDIR", "XDG_STATE_HOME")

@@ -186,6 +186,8 @@ def test_defaults_and_settings_and_what_is_said() -> None:
     told = build("true", {}, quiet, CHECKS)
     assert (told.wishes, told.no_store, told.redact) == ((), True, True)
     assert (told.limits.stream_bytes, told.limits.timeout) == (7, None)
+    with pytest.raises(BadInput, match=r"VEIL_SHELL.*'no-such-shell'"):
+        build("true", {}, Settings(shell="no-such-shell"), CHECKS)
     louder = build("true", {"no_store": False, "max_output": 8, "timeout": 3}, quiet, CHECKS)
     assert (louder.no_store, louder.limits.stream_bytes, louder.limits.timeout) == (False, 8, 3.0)
     assert ask("true", **dict.fromkeys(NAMES)) == request, "None is the same as not said"

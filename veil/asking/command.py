@@ -103,17 +103,18 @@ def _env(value: object) -> tuple[tuple[str, str | None], ...]:
 
 
 def _shell(value: object, settings: Settings) -> str:
-    if value is None:
-        return settings.shell or usual_shell(os.environ.get("PATH", os.defpath))
+    if value is None and settings.shell is None:
+        return usual_shell(os.environ.get("PATH", os.defpath))
+    argument, asked = ("VEIL_SHELL", settings.shell) if value is None else ("shell", value)
     try:
-        name = os.fsdecode(value)  # type: ignore[arg-type]  # the TypeError is the check
+        name = os.fsdecode(asked)  # type: ignore[arg-type]  # the TypeError is the check
     except TypeError:
-        raise BadInput("shell", value, "the path or name of a shell") from None
+        raise BadInput(argument, asked, "the path or name of a shell") from None
     import shutil
 
     found = shutil.which(name)
     if found is None:
-        raise BadInput("shell", value, "an executable that can be found")
+        raise BadInput(argument, asked, "an executable that can be found")
     return found
 
 

@@ -17,6 +17,7 @@ import stat
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from veil.host import private
 from veil.host.clone import copy_bytes, new_copy, write_all
 from veil.model.errors import Refused, StoreFailed
 
@@ -51,7 +52,7 @@ def hash_open(handle: int, size: int) -> tuple[bytes, int]:
 def make_private(folder: Path) -> None:
     """Make ``folder`` with mode 0700, or see that it is one of ours. Raises ``Refused`` or ``StoreFailed``."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make(folder)
         found = os.lstat(folder)
     except OSError as error:
         raise StoreFailed(f"{folder}: {error.strerror}", path=str(folder)) from error

@@ -249,6 +249,15 @@ class PlainChild:
             self.close()
 
 
+def _after_fork() -> None:
+    # orphans come to the process that asked for them, not to its forks
+    PlainChild.adopting = False
+    PlainChild._open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def settled(count: Callable[[], int], watchers: str) -> int:
     """``count()``, asked again while it may count a watcher on its way out: such a one is still there and can no longer
     be told from others. While one lives that can, there is somebody whom it watches."""

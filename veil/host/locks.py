@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from veil.host import private
 from veil.host.beside import Job, Shared, anyone_beside, let_go, mark, unlink
 
 #: Seconds between two looks at a lock that another run holds.
@@ -126,8 +127,7 @@ def _prepared(directory: Path | None, root: str) -> str | None:
         found = os.lstat(folder)
     except OSError:
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            Path(folder).mkdir(mode=0o700, exist_ok=True)
+            private.make(Path(folder))
             _write_root(folder, root)
             # one new tree in 64 pays for clearing away those of trees that are gone
             if hashlib.blake2b(os.fsencode(folder), digest_size=1).digest()[0] % 64 == 0:

@@ -21,6 +21,16 @@ _own: set[int] = set()
 _starting = threading.Lock()
 
 
+def _after_fork() -> None:
+    """Another thread may have held the lock, and is not here; what it started are not the children of this process."""
+    global _starting
+    _starting = threading.Lock()
+    _own.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def start(begin: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """``begin()``, and what it started is known as this process's own."""
     with _starting:

@@ -7,6 +7,7 @@ import shutil
 import stat
 from pathlib import Path
 
+from veil.host import private
 from veil.model.errors import Refused
 
 #: Stands in every folder that veil may empty.
@@ -21,7 +22,7 @@ def claim(base: Path) -> None:
     """
     if base.is_symlink():
         raise Refused(f"{base} is a link, so nothing below it is emptied", code="not_ours", path=str(base))
-    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.make(base)
     if base.stat().st_uid != os.geteuid():
         raise Refused(f"{base} belongs to another user", code="not_ours", path=str(base))
     if not (base / MARK).exists():

@@ -8,6 +8,7 @@ import stat
 import time
 from pathlib import Path
 
+from veil.host import private
 from veil.model.errors import StoreFailed
 from veil.store.where import trespass
 
@@ -120,18 +121,8 @@ def _build(path: str) -> None:
 
 
 def _private_directory(directory: Path) -> None:
-    """Make the folder and what is missing above it, all of it for the owner only; narrow it when it is wider."""
-    missing = []
-    step = directory
-    while not os.path.lexists(step):
-        missing.append(step)
-        step = step.parent
-    for step in reversed(missing):
-        try:
-            os.mkdir(step, 0o700)
-        except FileExistsError:
-            continue  # another process was faster
-        os.chmod(step, 0o700)  # a umask can only have taken bits away
+    """Make the folder for the owner only; narrow it when it is wider."""
+    private.make(directory)
     found = os.stat(directory)
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & 0o077:
         os.chmod(directory, 0o700)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import threading
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -83,8 +82,8 @@ class DiskStore:
         self._sum = self._unlooked = self._bounds.bytes
         # until when a store that was locked for too long is left alone, so that not every run waits for it, and why
         self._rest: tuple[float, StoreFailed] | None = None
+        # only ever touched by single operations: a lock of its own could be held by another thread when this forks
         self._reserved: dict[int, str] = {}
-        self._reserved_lock = threading.Lock()
         self.live = LiveLog(self._database)
         self.control = Control(self._database)
 
@@ -99,8 +98,7 @@ class DiskStore:
         kept = self.add(record)
         kind, n = ids.parse(kept.id)
         if kind == "cmd":
-            with self._reserved_lock:
-                self._reserved[n] = self._database.stamp
+            self._reserved[n] = self._database.stamp
         return kept
 
     def update(self, record: Record) -> Record:
@@ -113,8 +111,7 @@ class DiskStore:
         except StoreFailed as refusal:
             return self._memory.update(replace(record, why_memory=str(refusal)))
         if record.status != "running":
-            with self._reserved_lock:
-                self._reserved.pop(n, None)
+            self._reserved.pop(n, None)
         return replace(record, stored="disk", why_memory=None)
 
     def get(self, id: str | None = None) -> Record:
@@ -204,9 +201,7 @@ class DiskStore:
         row, large = row_of(record)
         now = time.time()
         with self._database.writing() as connection:
-            with self._reserved_lock:
-                home = self._reserved.get(n, self._database.stamp)
-            if home != self._database.stamp:
+            if self._reserved.get(n, self._database.stamp) != self._database.stamp:
                 # the number may by now be somebody else's in the new file
                 raise StoreFailed(f"{self._database.path} was replaced while the command ran", path=self._database.path)
             connection.execute("DELETE FROM streams WHERE n = ?", (n,))

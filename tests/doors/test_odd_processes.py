@@ -1,0 +1,82 @@
+"""Runs of a process that is in an unusual state itself: forked, with a strange umask, without descriptors."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def program(text: str, folder: Path, *, before: str = "", **env: str) -> str:
+    """What a program prints on descriptor 3 when ``text`` runs in ``folder``; ``before`` is for its shell."""
+    told = folder.parent / "told"
+    argv = ["sh", "-c", f'exec 3> "$0"; {before} exec "$1" -c "$2"', str(told), sys.executable, text]
+    done = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": str(ROOT), **env}, cwd=folder, capture_output=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    return told.read_text()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "work"
+    made.mkdir()
+    return made
+
+
+FORKS = """
+import os, signal, threading, veil
+done = threading.Event()
+assert veil.run("true").ok
+def busy():
+    while not done.is_set():
+        veil.run("true")
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
+ends = set()
+for _ in range(25):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        os._exit(0 if veil.run("echo mine").stdout == "mine\\n" else 1)
+    ends.add(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+done.set()
+for thread in threads:
+    thread.join()
+os.write(3, repr(ends).encode())
+"""
+
+
+def test_a_fork_in_the_middle_of_other_threads_runs_can_run(folder: Path) -> None:
+    assert program(FORKS, folder) == "{0}"
+
+
+@pytest.mark.parametrize("umask", ["000", "077", "0777"])
+def test_folders_of_state_are_the_owners_whatever_the_umask(umask: str, folder: Path, tmp_path: Path) -> None:
+    state = tmp_path / "not" / "there"
+    text = "import os, veil; r = veil.run('touch x'); os.write(3, f'{r.stored} {r.shared}'.encode())"
+    assert program(text, folder, before=f"umask {umask};", VEIL_STATE_DIR=str(state)) == "disk False"
+    for path in (tmp_path / "not", state, *state.rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        assert not mode & 0o077, f"{path} {mode:o}"
+        assert not path.is_dir() or mode == 0o700, f"{path} {mode:o}"
+
+
+@pytest.mark.parametrize("contain", ["False", pytest.param("True", marks=pytest.mark.linux)])
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_a_process_without_its_descriptors_runs_as_any_other(closed: str, contain: str, folder: Path) -> None:
+    text = f"""
+import os, veil
+r = veil.run("cat; echo out; echo err >&2; echo > made", contain={contain})
+s = veil.run("cat", stdin="in", contain={contain})
+os.write(3, f"{{r.stdout!r}} {{r.stderr!r}} {{[c.path for c in r.files_changed]}} {{s.stdout}}".encode())
+"""
+    assert program(text, folder, before=f"exec {closed};") == "'out\\n' 'err\\n' ['made'] in"
