@@ -94,8 +94,10 @@ def candidates(word: str) -> Iterator[Candidate]:
             yield Candidate(text, unless=text.split("/")[0])
         elif any(start <= first < end for first, _ in others):
             yield Candidate(text, unless=text.split("/")[0])
-        elif _within(start, others):
+        elif _within(start, others) and (word.startswith("//", start) or word[start - 1] not in ":,@"):
             yield Candidate(text, only_if_there=True, or_folder=True)
+            if text.startswith("//"):
+                yield Candidate(text[2:], only_if_there=True, or_folder=True)
         else:
             inner = start > _BUNDLE and word[start] in "/." and word[start - 1].isalnum()
             yield Candidate(text, only_if_there=inner, or_folder=inner and word[start] == "/")
