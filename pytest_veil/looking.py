@@ -1,21 +1,25 @@
-"""What ``expect(result)`` is given while a test runs: the real disk or the recording, and no secret in messages."""
+"""What ``expect(result)`` is given while a test runs: the real disk or the recording, and no secret in messages.
+
+What it says goes into a recording that is made.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
-from pytest_veil.expecting import FileFact, look_on_disk, using
+from pytest_veil.expecting import NOT, FileFact, look_on_disk, using
 from pytest_veil.real_disk import real_disk
 from pytest_veil.scenes import Scene
-from veil import Result
+from veil import Judgement, Result
 from veil.taping import Fact
 
 
 @contextlib.contextmanager
 def looking_from(scene: Scene) -> Iterator[None]:
-    """Within the block, checks on files look through the scene, and messages keep its secrets."""
+    """Within the block, checks on files look through the scene, are kept by it, and messages keep its secrets."""
 
     def look(result: Result, path: str, *, content: bool) -> FileFact:
         with real_disk():
@@ -26,9 +30,21 @@ def looking_from(scene: Scene) -> Iterator[None]:
                 scene.recorder.add_look(result.record, path, Fact(fact.kind, fact.size, fact.mode))
             return fact
 
+    def heard(result: Result, call: str, judgement: Judgement, held: bool) -> None:
+        if scene.recorder is not None:
+            scene.recorder.add_judgement(result.record, _as_asked(call, judgement, held))
+
     scrub = None if scene.settings.mode in ("off", "live") else scene.conceal()
-    with using(looker=look, failure_lines=scene.settings.failure_lines, scrub=scrub):
+    with using(looker=look, heard=heard, failure_lines=scene.settings.failure_lines, scrub=scrub):
         yield
+
+
+def _as_asked(call: str, judgement: Judgement, held: bool) -> Judgement:
+    """What a recording keeps of a check: with ``not_`` it holds when the check does not."""
+    if not call.startswith(NOT):
+        return judgement
+    status = "passed" if held else "failed" if judgement.status == "passed" else judgement.status
+    return replace(judgement, check=f"{NOT}{judgement.check}", status=status)
 
 
 def _recorded(scene: Scene, result: Result, path: str, content: bool) -> FileFact:

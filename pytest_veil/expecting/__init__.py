@@ -12,11 +12,12 @@ from __future__ import annotations
 from pytest_veil.expecting.aspects import FileExpectation, StreamExpectation
 from pytest_veil.expecting.asserts import explain, runs_behind, say_once, told
 from pytest_veil.expecting.failures import ExpectationError, Failure
-from pytest_veil.expecting.fluent import Expect, Expectation
+from pytest_veil.expecting.fluent import NOT, Expect, Expectation
 from pytest_veil.expecting.seams import FileFact, Listener, Looker, look_on_disk, using
 from pytest_veil.expecting.soft import Soft
 
 __all__ = [
+    "NOT",
     "Expect",
     "Expectation",
     "ExpectationError",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     PathOrGlob = str | os.PathLike[str]
 
-_NOT = "not_."
+#: How a check begins that must not hold.
+NOT = "not_."
 
 
 class Expectation:
@@ -171,7 +172,7 @@ class Expectation:
         wrong = [each for each in found if each.judgement.status != wanted]
         if together and negated and any(each.judgement.status == "failed" for each in found):
             wrong = []
-        call = (_NOT if negated else "") + call
+        call = (NOT if negated else "") + call
         for each in found:
             heard(self._result, call, each.judgement, each not in wrong)
         error = settle([Failure(self._result, call, negated, each.judgement, each.detail) for each in wrong])

@@ -108,7 +108,7 @@ def observation_of(step: Step, roots: Roots, facts: StepFacts | None = None) -> 
 
 
 #: Checks that judge how long something took: what they got is another value each time.
-_TIMES = frozenset({"max_ms"})
+_TIMES = frozenset({"max_ms", "not_.max_ms"})
 
 
 def judged_of(judgement: Judgement, roots: Roots) -> Judgement:

@@ -13,7 +13,7 @@ from typing import Any
 
 from veil import pipeline, wiring
 from veil.background import Handle
-from veil.cassettes.recording import StepFacts, each_text, observation_of, step_of
+from veil.cassettes.recording import StepFacts, each_text, judged_of, observation_of, step_of
 from veil.cassettes.steps import Cassette, Header, Step
 from veil.host.orders import Controls
 from veil.kit import Kit
@@ -22,6 +22,7 @@ from veil.model.errors import BadInput, Refused
 from veil.model.outcome import Fact, Outcome
 from veil.model.record import Record
 from veil.model.variation import varied
+from veil.model.verdict import Judgement
 from veil.runner import Asked, Runner
 from veil.taping.keying import chosen
 from veil.taping.ledger import Ledger
@@ -104,6 +105,7 @@ class Recorder(StageRunner):
         self._facts: list[StepFacts | None] = []
         self._places: dict[tuple[str, float], int] = {}
         self._open: dict[int, tuple[Request, Scrubbed, Handle]] = {}
+        self._judged: dict[tuple[str, float], list[Judgement]] = {}
         self._ledger = Ledger()
         self._lock = threading.RLock()
 
@@ -219,6 +221,13 @@ class Recorder(StageRunner):
         if place is not None:
             self.add_facts(place, {self.stage.hidden(REPLAYED_TAG).hide_text(path): fact})
 
+    def add_judgement(self, record: Record, judgement: Judgement) -> None:
+        """What an assertion said of a run, kept with its step; nothing when the run is not one of these."""
+        with self._lock:
+            said = self._judged.setdefault((record.id, record.started), [])
+            if judgement not in said:  # who waits for something asks many times
+                said.append(judgement)
+
     def finish(self) -> None:
         """End what is still in the background and keep its steps. Idempotent."""
         with self._lock:
@@ -231,7 +240,15 @@ class Recorder(StageRunner):
         """Everything recorded so far; runs that were refused or cancelled leave no step."""
         self.finish()
         with self._lock:
-            return Cassette(header, tuple(step for step in self._steps if step is not None))
+            steps = list(self._steps)
+            hidden = self.stage.hidden(REPLAYED_TAG)
+            for run, said in self._judged.items():
+                place = self._places.get(run)
+                step = None if place is None else steps[place]
+                if place is not None and step is not None:
+                    rows = (judged_of(judgement, hidden) for judgement in said)
+                    steps[place] = replace(step, judged=(*step.judged, *rows))
+            return Cassette(header, tuple(step for step in steps if step is not None))
 
     def facts(self) -> tuple[StepFacts, ...]:
         """When each step ran and how long it took."""
