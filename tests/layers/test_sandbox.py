@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,10 +170,43 @@ def test_credentials_are_found_where_variables_put_them(home: Path, tree: Path) 
 
 def test_no_place_is_listed_as_a_relative_path_or_with_a_link_up() -> None:
     known = credentials.places({"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"})
-    for place in (f"{folder}/{name}" for folder, names in known for name in names):
+    for place in (f"{each.folder}/{name}" for each in known for name in each.names):
         assert place == os.path.normpath(place)
         assert os.path.isabs(place)
-    assert dict(known)["/h/.config/containers"] == dict(known)["/c/containers"] == ("auth.json",)
+    names = {each.folder: each.names for each in known}
+    assert names["/h/.config/containers"] == names["/c/containers"] == ("auth.json",)
+
+
+def test_credentials_that_come_and_go_are_seen_at_once(home: Path, tree: Path) -> None:
+    """What is known of a folder is believed only while its times say that nothing came or went."""
+
+    def masked() -> set[str]:
+        found = draw(Sandbox(protect_secrets=True), tree, HOME=str(home)).bounds
+        return {
+            Path(p).relative_to(home).as_posix()
+            for p in (*found.masked_folders, *found.masked_files)
+            if home in Path(p).parents
+        }
+
+    for name in (".netrc", ".config/gcloud/x", ".config/git/credentials"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    long_ago = time.time() - 1000
+    for folder in (home, home / ".config", home / ".config" / "git"):
+        os.utime(folder, (long_ago, long_ago))
+    all_of_it = {".netrc", ".config/gcloud", ".config/git/credentials"}
+    for _ in range(2):
+        assert masked() == all_of_it
+    (home / ".npmrc").touch()
+    (home / ".config" / "gh").mkdir()
+    (home / ".config" / "git" / "credentials").unlink()
+    for _ in range(2):
+        assert masked() == {*all_of_it, ".npmrc", ".config/gh"} - {".config/git/credentials"}
+    (home / ".config").rename(home / "moved")
+    for _ in range(2):
+        assert masked() == {".netrc", ".npmrc"}
+    (home / ".config").symlink_to("moved")
+    assert masked() == {".netrc", ".npmrc", "moved/gcloud", "moved/gh"}
 
 
 def test_protected_secrets_take_those_of_the_environment_along(tree: Path) -> None:

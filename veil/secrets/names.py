@@ -110,7 +110,9 @@ def carries_secret(value: str) -> bool:
     """Whether a text holds a credential, whatever it is called."""
     if len(value) < 8:
         return False
-    return bool(_URL_PASSWORD.search(value) or _SETTING_PASSWORD.search(value)) or has_shape(value)
+    if "://" in value and _URL_PASSWORD.search(value):
+        return True
+    return bool("=" in value and _SETTING_PASSWORD.search(value)) or has_shape(value)
 
 
 def passwords_in(value: str) -> list[str]:

@@ -105,9 +105,16 @@ def _marks() -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(mark for _, mark in _for_bytes()))
 
 
+@lru_cache(maxsize=1)
+def _text_marks() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(mark for _, mark in _for_text()))
+
+
 def has_shape(text: str) -> bool:
     """Whether a credential of a known shape stands in the text."""
     low = text.lower()
+    if not any(map(low.__contains__, _text_marks())):
+        return False
     return any(mark in low and pattern.search(text) is not None for pattern, mark in _for_text())
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from veil.host.confine import credentials, repositories
 from veil.host.confine.base import Allowance, Bounds
+from veil.host.confine.listed import names_in
 from veil.host.confine.temporary import Temporary, temporary
 from veil.model.command import Sandbox
 
@@ -32,10 +33,6 @@ from veil.model.command import Sandbox
 _WHOLE, _KERNEL = ("/tmp", "/run", "/dev", "/proc", "/sys", "/etc", "/usr"), ("/proc", "/sys")
 #: Start-up files of shells and tools: whoever writes them runs later, outside.
 _STARTUP = (".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".gitconfig", ".config", ".local", ".ssh")
-
-
-#: Names in one folder from which on it is listed instead of asking for each.
-_MANY = 4
 
 
 class CannotBound(Exception):
@@ -180,31 +177,29 @@ def _draw(
 
 def _credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     """Places with credentials, without links, and whether each is a folder."""
-    for folder, names in credentials.places(environment):
+    listed: dict[str, frozenset[str]] = {}
+    for folder, names, above, way in credentials.places(environment):
+        if above in listed and way not in listed[above]:
+            listed[folder] = frozenset()
+            continue
+        there: Iterable[str] = names
+        if len(names) >= credentials.MANY and (known := names_in(folder)) is not None:
+            listed[folder] = known
+            there = known.intersection(names)
         real = ""
-        for name in _there(folder, names):
+        for name in there:
             try:
-                kind = os.stat(f"{folder}/{name}").st_mode
+                kind = os.lstat(f"{folder}/{name}").st_mode
+                link = stat.S_ISLNK(kind)
+                if link:
+                    kind = os.stat(f"{folder}/{name}").st_mode
             except OSError:  # not there, or where this user, who runs the command, cannot go either
                 continue
             if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
                 continue  # /dev/null often stands for no file at all
             real = real or os.path.realpath(folder).rstrip("/")
             path = f"{real}/{name}"
-            yield os.path.realpath(path) if os.path.islink(path) else path, stat.S_ISDIR(kind)
-
-
-def _there(folder: str, names: tuple[str, ...]) -> Iterable[str]:
-    """Those that are worth a look: of many in one folder its list tells more quickly which are there."""
-    if len(names) < _MANY:
-        return names
-    try:
-        listed = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except OSError:  # it can be entered without being listed
-        return names
-    return set(names).intersection(listed)
+            yield os.path.realpath(path) if link else path, stat.S_ISDIR(kind)
 
 
 def _absolute(path: str, cwd: str, environment: Mapping[str, str]) -> str:

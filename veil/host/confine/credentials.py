@@ -12,6 +12,7 @@ import functools
 import os
 import pwd
 from collections.abc import Mapping
+from typing import NamedTuple
 
 #: Below each home folder.
 _HOME = """
@@ -72,6 +73,8 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.replace("\0", " ") for word in text.replace("\\ ", "\0").split())
 
 
+#: Names in one folder from which on it is listed instead of asking for each.
+MANY = 2
 HOME, MACHINE, NAMED = _words(_HOME), _words(_MACHINE), _words(_NAMED)
 
 
@@ -92,13 +95,27 @@ def _homes(told: str, user: int) -> tuple[str, ...]:
     return tuple(path for path in found if path not in ("", "/"))
 
 
-def places(environment: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Every place that may hold credentials, whether there is anything or not: folders with the names in each."""
+class Places(NamedTuple):
+    """Places in one folder that may hold credentials, whether there is anything or not.
+
+    Attributes:
+        above, way: the nearest folder above that comes earlier and has ``MANY`` names, and the name in it that leads
+            here; both empty when there is none.
+    """
+
+    folder: str
+    names: tuple[str, ...]
+    above: str
+    way: str
+
+
+def places(environment: Mapping[str, str]) -> tuple[Places, ...]:
+    """Every place there may be, by folder."""
     return _places(tuple(environment.get(name, "") for name in _READ), homes(environment))
 
 
 @functools.lru_cache(maxsize=8)
-def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[Places, ...]:
     said = dict(zip(_READ, values, strict=True))
     found = [f"{home}/{name}" for home in those for name in HOME]
     for variable, usual in (("XDG_CONFIG_HOME", ".config/"), ("XDG_DATA_HOME", ".local/share/")):
@@ -113,4 +130,12 @@ def _places(values: tuple[str, ...], those: tuple[str, ...]) -> tuple[tuple[str,
     for path in dict.fromkeys([*found, *MACHINE]):
         folder, _, name = path.rstrip("/").rpartition("/")
         folders.setdefault(folder or "/", []).append(name)
-    return tuple((folder, tuple(names)) for folder, names in folders.items())
+    told: dict[str, Places] = {}
+    for folder in sorted(folders, key=lambda folder: folder.count("/")):  # what is around comes first
+        above, way = os.path.split(folder)
+        while above != "/" and not (above in told and len(folders[above]) >= MANY):
+            above, way = os.path.split(above)
+        if above not in told or len(folders[above]) < MANY:
+            above = way = ""
+        told[folder] = Places(folder, tuple(folders[folder]), above, way)
+    return tuple(told.values())

@@ -15,7 +15,7 @@ import functools
 import os
 import select
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from veil.host import prctl
 from veil.host.confine import seccomp, trial
@@ -131,14 +131,15 @@ def _writable(bounds: Bounds) -> tuple[str, ...]:
     return (bounds.cwd, bounds.temp, *bounds.writable, _SHARED_MEMORY)
 
 
-def _above(hidden: Iterable[str]) -> set[str]:
+@functools.lru_cache(maxsize=16)
+def _above(hidden: tuple[str, ...]) -> frozenset[str]:
     """Folders whose contents have to be named one by one for these to be left out."""
     found = {"/", "/dev"}
     for path in hidden:
         while path not in ("/", ""):
             path = os.path.dirname(path)
             found.add(path)
-    return found
+    return frozenset(found)
 
 
 class _Rules:
@@ -196,7 +197,7 @@ def _stamp(bounds: Bounds) -> tuple[object, int]:
         except OSError:
             seen.append(None)
     hidden = _hidden(bounds)
-    for path in sorted(_above(hidden)) if hidden else ():
+    for path in _above(hidden) if hidden else ():
         try:
             found = os.stat(path)
         except OSError:
@@ -223,10 +224,10 @@ def _made(bounds: Bounds) -> Ruleset:
     return rules
 
 
-def _neighbours(hidden: Iterable[str]) -> Iterator[str]:
+def _neighbours(hidden: tuple[str, ...]) -> Iterator[str]:
     """Everything that is neither masked nor above something masked, named as high up as it goes."""
     masked = set(hidden)
-    above = _above(masked)
+    above = _above(hidden)
     # in /dev only what everybody uses (_DEVICES): raw disks hold every file, and terminals what is typed
     for folder in above - masked - {"/dev"}:
         try:

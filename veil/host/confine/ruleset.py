@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import stat
 import struct
@@ -26,6 +27,7 @@ _SINCE = {2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV}
 _BIND_AND_CONNECT, _ABSTRACT_AND_SIGNALS = 3, 3
 
 
+@functools.cache
 def version() -> int:
     """The version of the kernel's interface; 0: it has none, or it is switched off."""
     found = prctl.libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
