@@ -15,6 +15,8 @@ from bounds import allow, bounded, kinds, script
 from veil.governed import (
     Answer,
     ApprovalRequired,
+    Bounds,
+    Budget,
     Denied,
     EffectUnknown,
     Later,
@@ -267,3 +269,42 @@ def test_a_person_at_a_real_terminal_is_asked(ws: Path, typed: str, ran: bool) -
     assert b"argv[0]  'touch'\r\nargv[1]  'made'\r\nprogram  '/" in shown
     assert (b"ran 0" if ran else b"refused denied_by_approver") in shown
     assert (ws / "made").exists() == ran
+
+
+def test_no_approval_given_beforehand_lifts_what_refuses(ws: Path) -> None:
+    """Containment, data flow, budget and a denial are looked at before it, and leave it where it is."""
+    (ws / "key").write_text("k")
+    policy = Policy("allowlist", labels=(("key", "secret"),))
+    at = bounded(ws, policy, budget=Budget(dispatches=1))
+    with pytest.raises(ApprovalRequired) as error:
+        at.run(["cat", "in"])
+    at.approve(error.value.facts["approval"])
+    (ws / "in").unlink()
+    (ws / "in").symlink_to("../outside/secret")
+    with pytest.raises(Denied) as refused:
+        at.run(["cat", "in"])
+    assert refused.value.code == "outside_workspace"
+    (ws / "in").unlink()
+    (ws / "in").symlink_to("key")
+    with pytest.raises(Denied) as refused:
+        at.run(["cat", "in"])
+    assert refused.value.code == "data_flow_denied"
+    (ws / "in").unlink()
+    (ws / "in").write_text("inside\n")
+    assert at.run(["cat", "in"]).stdout == "inside\n", "nothing of that has used it up"
+    with pytest.raises(Denied) as refused:
+        at.run(["cat", "in"])
+    assert refused.value.code == "budget_spent"
+
+
+@pytest.mark.parametrize("how", ["timed_out", "output_limit"])
+def test_an_approval_is_used_up_where_the_effect_is_unknown(ws: Path, how: str) -> None:
+    asked = Scripted([True])
+    at = bounded(ws, approver=asked, bounds=Bounds(max_bytes=1000))
+    argv = ["sleep", "60"] if how == "timed_out" else ["seq", "100000"]
+    with pytest.raises(EffectUnknown) as error:
+        at.run(argv, timeout_s=0.4 if how == "timed_out" else 30)
+    assert error.value.code == how
+    with pytest.raises(Denied):
+        at.run(argv, timeout_s=0.4 if how == "timed_out" else 30)
+    assert len(asked.questions) == 2

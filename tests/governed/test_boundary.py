@@ -111,6 +111,42 @@ def test_nobody_is_at_the_other_end_of_the_input(ws: Path, py: list[str]) -> Non
 # -- results
 
 
+_ON_A_TERMINAL = """
+import fcntl, os, sys, termios
+from veil.governed import Audit, Boundary, Policy
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.close(os.open("/dev/tty", os.O_RDWR))
+options = {"effects": False, "no_store": True, "contain": sys.argv[2] == "1"}
+at = Boundary(sys.argv[1], Policy("always_allow"), audit=Audit(), **options)
+print(ascii(at.run(["sh", "./ask"]).stdout))
+"""
+_ASK = """
+for n in 0 1 2; do test -t $n && echo terminal $n; done
+(: > /dev/tty) 2>&- && echo /dev/tty
+cat
+echo done
+"""
+
+
+@pytest.mark.parametrize("contain", ["0", "1"])
+def test_a_command_has_no_terminal_where_the_host_has_one(ws: Path, contain: str) -> None:
+    (ws / "ask").write_text(_ASK)
+    main, other = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _ON_A_TERMINAL, str(ws), contain],
+        stdin=other,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    os.close(other)
+    try:
+        shown = process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+        os.close(main)
+    assert shown == b"'done\\n'\n"
+
+
 def test_a_command_that_fails_is_a_completed_dispatch(ws: Path, py: list[str]) -> None:
     at = free(ws)
     result = at.run([*py, "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"])

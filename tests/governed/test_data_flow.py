@@ -118,3 +118,10 @@ def test_patterns_and_folders() -> None:
     assert levels("a.csv", "open.csv", "x.txt") == {"a.csv": "internal"}
     assert levels(".") == {".": "secret"}
     assert Clearances({})((), ()) is None
+
+
+def test_what_a_text_starts_needs_its_clearance_too(keyed: Path) -> None:
+    at = bounded(keyed, policy(sh="secret", wc="secret"), approver=lambda question: True)
+    assert at.run(["sh", "-c", "wc -c keys/deep/id"]).returncode == 0
+    with pytest.raises(Denied, match="cat is cleared for internal only"):
+        at.run(["sh", "-c", "c\\at keys/deep/id"])

@@ -160,7 +160,7 @@ class Gate:
         patterns = self.judge.policy.labels
         paths = self._workspace.named(call.argv, cwd, self._programs(call.argv, cwd)) if patterns else []
         try:
-            why = self._flow(judged.seen, (*labels, *carried(paths, patterns)))
+            why = self._flow((*judged.seen, *judged.inside), (*labels, *carried(paths, patterns)))
         except Exception as error:  # what cannot be judged is not allowed
             why = f"judging the data flow failed: {type(error).__name__}: {error}"
         if why is not None:

@@ -56,7 +56,7 @@ class Clearances:
             return None
         needed = LEVELS.index(secret.sensitivity)
         for one in seen:
-            have = self._of(one) if one.sure else self.others
+            have = self._of(one) if one.sure or one.program.path is not None else self.others
             if LEVELS.index(have) < needed:
                 return f"{secret.name} is {secret.sensitivity}, and {one.argv[0]} is cleared for {have} only"
             if one.unclear is not None and LEVELS.index(self.others) < needed:
