@@ -80,3 +80,31 @@ s = veil.run("cat", stdin="in", contain={contain})
 os.write(3, f"{{r.stdout!r}} {{r.stderr!r}} {{[c.path for c in r.files_changed]}} {{s.stdout}}".encode())
 """
     assert program(text, folder, before=f"exec {closed};") == "'out\\n' 'err\\n' ['made'] in"
+
+
+@pytest.mark.needs("root")
+def test_what_root_keeps_in_another_users_folder_is_that_users(folder: Path, tmp_path: Path) -> None:
+    user = 12345
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, user, user)
+    text = """
+import os, threading, time, veil
+one = threading.Thread(target=lambda: veil.run("echo > a; sleep 1"))
+one.start()
+while not os.path.exists("a"):
+    time.sleep(0.01)
+shared = [veil.run("echo > b").shared]
+one.join()
+with veil.start("sleep 60"):
+    shared.append(veil.run("touch c").shared)
+    found = {os.path.join(at, name) for at, folders, names in os.walk(os.environ["VEIL_STATE_DIR"])
+             for name in (*folders, *names)}
+    names = {os.path.basename(path) for path in found}
+    owners = {os.lstat(path).st_uid for path in found}
+os.write(3, f"{shared} {owners} {'store.db-wal' in names} {'window' in names} {'came' in names}".encode())
+"""
+    state = home / "new" / "state"
+    told = program(text, folder, VEIL_STATE_DIR=str(state), VEIL_EFFECTS_WAIT_MS="0")
+    assert told == f"[True, True] {{{user}}} True True True"
+    assert (state.stat().st_uid, state.parent.stat().st_uid) == (user, user)

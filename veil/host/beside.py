@@ -13,6 +13,8 @@ import time
 from types import TracebackType
 from typing import Literal
 
+from veil.host import private
+
 #: Whether others may have changed the tree meanwhile: no, yes, or nobody could tell (no place for lock files).
 Shared = Literal[False, True, "unknown"]
 
@@ -55,10 +57,13 @@ def mark(folder: str) -> Job:
     descriptor = -1
     try:
         descriptor = os.open(born, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        private.give(descriptor, folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(born, path)
-        counter = os.open(os.path.join(folder, "came"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        counter = os.open(os.path.join(folder, "came"), flags, 0o600)
         try:
+            private.give(counter, folder)
             os.write(counter, b".")
         finally:
             os.close(counter)

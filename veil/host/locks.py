@@ -92,6 +92,9 @@ def enter(
         return Window(False, partial(let_go, descriptor), folder)
     if needless():
         return Window(False, needless=True)
+    if os.lstat(folder).st_uid != os.geteuid():
+        # root in another user's folder: filelock may follow a link that its owner puts in the place of the file
+        return Window(True, mark(folder).close)
     from filelock import FileLock, Timeout
 
     # not per thread: the thread that ends a run need not be the one that began it
@@ -127,7 +130,7 @@ def _prepared(directory: Path | None, root: str) -> str | None:
         found = os.lstat(folder)
     except OSError:
         try:
-            private.make(Path(folder))
+            private.make(Path(folder), theirs=True)
             _write_root(folder, root)
             # one new tree in 64 pays for clearing away those of trees that are gone
             if hashlib.blake2b(os.fsencode(folder), digest_size=1).digest()[0] % 64 == 0:
@@ -135,13 +138,15 @@ def _prepared(directory: Path | None, root: str) -> str | None:
             found = os.lstat(folder)
         except OSError:
             return None
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    ours = stat.S_ISDIR(found.st_mode) and os.geteuid() in (found.st_uid, 0) and not found.st_mode & 0o022
     return folder if ours else None
 
 
 def _write_root(folder: str, root: str) -> None:
-    descriptor = os.open(os.path.join(folder, "root"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(os.path.join(folder, "root"), flags, 0o600)
     try:
+        private.give(descriptor, folder)
         os.write(descriptor, os.fsencode(root))
     finally:
         os.close(descriptor)
@@ -178,7 +183,10 @@ def _take_free(path: str) -> int | None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # some releases of filelock remove the file when they let go: a lock on what has no name guards nothing
-            if os.fstat(descriptor).st_nlink:
+            found = os.fstat(descriptor)
+            if found.st_nlink:
+                if found.st_uid == 0:
+                    private.give(descriptor, os.path.dirname(path))
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
@@ -199,6 +207,6 @@ def _counter(folder: str) -> int:
 
 def _truncate(folder: str) -> None:
     try:
-        os.truncate(os.path.join(folder, "came"), 0)
+        os.close(os.open(os.path.join(folder, "came"), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC))
     except OSError:  # it goes on growing by a byte a job: no harm
         return

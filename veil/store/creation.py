@@ -87,6 +87,7 @@ def create_file(directory: Path, patience: float) -> None:
     lock = os.open(directory / "init.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(lock, 0o600)
+        private.give(lock, directory)
         deadline = time.monotonic() + patience
         while True:
             try:
@@ -110,7 +111,9 @@ def _build(path: str) -> None:
     for leftover in (draft, f"{draft}-wal", f"{draft}-shm", f"{draft}-journal", f"{path}-wal", f"{path}-shm"):
         Path(leftover).unlink(missing_ok=True)
     made = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fchmod(made, 0o600)  # SQLite gives its log files the mode of the database, whatever the umask
+    # SQLite gives its log files the mode and the owner of the database, whatever the umask and whoever writes
+    os.fchmod(made, 0o600)
+    private.give(made, os.path.dirname(path))
     os.close(made)
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
@@ -122,7 +125,7 @@ def _build(path: str) -> None:
 
 def _private_directory(directory: Path) -> None:
     """Make the folder for the owner only; narrow it when it is wider."""
-    private.make(directory)
+    private.make(directory, theirs=True)
     found = os.stat(directory)
     if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & 0o077:
         os.chmod(directory, 0o700)
