@@ -29,7 +29,7 @@ class VeilTools(Toolbox):
 
     What the agent runs is recorded, replayed and verified as runs of ``veil_run`` are. In every mode ids count from 1
     (``cmd1``, ``ckpt1``) and no reply names a process id or where the records of the test lie, so what the agent reads
-    repeats itself but for durations and times of day.
+    repeats itself but for durations, times of day and the folder of the workspace.
 
     Attributes: calls: every call so far, in the order in which they were answered.
     """
@@ -135,6 +135,11 @@ class _Workspace:
 
     def kill(self, id: str | None, options: dict[str, Any]) -> Killed:
         return self._handle(id).kill(options)
+
+    def end_session(self, session: str) -> None:
+        if session not in self._shells:
+            raise NotFound(f"session {session!r}", list(reversed(self._shells)))
+        del self._shells[session]
 
     def checkpoint(self, options: dict[str, Any]) -> Checkpoint:
         self._require_root(options.pop("dir", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import threading
@@ -15,8 +16,8 @@ from veil import pipeline
 from veil.host.orders import ENDING, Controls, Orders
 from veil.kit import Kit
 from veil.model.command import Request
-from veil.model.errors import NotSingle, Refused
-from veil.model.outcome import Piece, Stream, read_from
+from veil.model.errors import NotSingle, Refused, VeilError
+from veil.model.outcome import Observation, Outcome, Piece, Stream, read_from
 from veil.model.record import Record
 from veil.model.verdict import Verdict
 
@@ -82,6 +83,7 @@ class Job:
         except BaseException as error:  # handed to whoever waits; this thread has nobody to raise to
             self._error = error
             self.ended = self.ended or time.monotonic()
+            self._broke(error)
         finally:
             self._started.set()
             self._done.set()
@@ -99,6 +101,17 @@ class Job:
         self.began = time.monotonic()
         self._begun, self._pid = begun, begun.running.pid
         return begun
+
+    def _broke(self, error: BaseException) -> None:
+        """Whoever reads the record hears of it as well: nothing runs any more that could be waited for."""
+        begun, self._begun = self._begun, None
+        if begun is None or not isinstance(error, VeilError):
+            return
+        outcome = Outcome("spawn_failed", 126, spawn_error=str(error), seconds=self.ended - self.began)
+        record = replace(self.record, observation=Observation(outcome), status="exited")
+        store = self._kit.memory if record.stored == "memory-only" else self._kit.store
+        with contextlib.suppress(VeilError):  # the store may be what broke
+            self.record = store.update(record)
 
     @property
     def pid(self) -> int | None:

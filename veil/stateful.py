@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
+from veil import wiring
 from veil.asking.options import RunOptions
 from veil.background import Handle
 from veil.host.orders import Controls
@@ -28,9 +30,14 @@ if TYPE_CHECKING:
 
 #: Characters of the name of a session.
 MAX_NAME = 80
+#: So many names are listed in an error.
+_SHOWN = 20
 
 _numbers = itertools.count(1)
-_named: dict[str, Shell] = {}
+#: The open ones. Whoever began one holds it: with the last who does it ends, since nobody could ask it anything more.
+_named: WeakValueDictionary[str, Shell] = WeakValueDictionary()
+#: Those that are held by their name alone.
+_by_name: dict[str, Shell] = {}
 _named_lock = threading.Lock()
 _beginning = threading.Lock()
 
@@ -130,6 +137,7 @@ class Shell:
         with _named_lock:
             if _named.get(self._name) is self:
                 del _named[self._name]
+                _by_name.pop(self._name, None)
 
     @contextmanager
     def turn(self, command: str | Sequence[str], options: Mapping[str, Any]) -> Iterator[tuple[Asked, Carried]]:
@@ -226,6 +234,7 @@ def shell(name: str | None = None, **options: Unpack[RunOptions]) -> Shell:
 
     Raises:
         BadInput: an option that cannot mean anything; a name that is taken or is none; a shell that cannot carry.
+        Refused: ``VEIL_MAX_SESSIONS`` are open (``too_many_sessions``). One that nobody holds any more is not.
     """
     return _enter(_runner, name, options)
 
@@ -239,7 +248,8 @@ def shells() -> list[str]:
 def shell_named(name: str, options: Mapping[str, Any] | None = None) -> Shell:
     """The open session of this name. With ``options`` it is begun with these when there is none.
 
-    Raises ``NotFound`` with the names that there are, or ``BadInput``.
+    One that is begun here stays open until it is closed. Raises ``NotFound`` with the names that there are, and as
+    ``shell``.
     """
     with _beginning:  # of two that ask for a new one at once, the second gets that of the first
         with _named_lock:
@@ -247,8 +257,9 @@ def shell_named(name: str, options: Mapping[str, Any] | None = None) -> Shell:
         if found is not None:
             return found
         if options is None:
-            raise NotFound(f"session {name!r}", shells())
-        return _enter(_runner, name, options)
+            raise NotFound(f"session {name!r}", list(reversed(shells()))[:_SHOWN])
+        made = _by_name[name] = _enter(_runner, name, options)
+        return made
 
 
 def _enter(runner: Runner, name: str | None, options: Mapping[str, Any]) -> Shell:
@@ -257,9 +268,19 @@ def _enter(runner: Runner, name: str | None, options: Mapping[str, Any]) -> Shel
     elif not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         raise BadInput("name", name, f"a name of 1 to {MAX_NAME} characters that can be printed")
     made = Shell(runner, name, options)
+    most = wiring.session(dict(os.environ), options.get("project")).settings.max_sessions
     with _named_lock:
         if name in _named:
             raise BadInput("name", name, "a name that no open session has")
+        if len(_named) >= most:
+            newest = list(reversed(list(_named)))[:_SHOWN]
+            raise Refused(
+                f"{len(_named)} sessions are open, which is the limit (VEIL_MAX_SESSIONS): go on in one of them "
+                f"({', '.join(newest)}), or end one with its close()",
+                code="too_many_sessions",
+                sessions=newest,
+                limit=most,
+            )
         _named[name] = made
     return made
 

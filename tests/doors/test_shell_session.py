@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import math
 import os
@@ -116,6 +117,12 @@ CARRIED = {
     "function that needs extglob": [
         "shopt -s extglob",
         "f() { [[ $1 == +(a|b) ]] && case $1 in !(a)) echo b;; esac; }",
+        "f b",
+    ],
+    "function from a time with extglob": [
+        "shopt -s extglob",
+        "f() { case $1 in !(a)) echo b;; esac; }",
+        "shopt -u extglob",
         "f b",
     ],
     "exported function": ["f() { echo inner; }; export -f f", "bash -c f", "export -nf f"],
@@ -336,6 +343,147 @@ def test_a_command_reads_as_it_does_alone(sh: veil.Shell, text: str) -> None:
         assert (mine.exit, mine.stdout, mine.stderr) == (alone.exit, alone.stdout, alone.stderr)
         assert (mine.record.text, mine.argv, mine.command) == (text, alone.argv, text)
         sh.run("set +x; unset -f f")
+
+
+@pytest.mark.parametrize(
+    "text", ["echo hi\necho ho", "x=1", "trap 'echo bye' EXIT\nx=2", "trap '' EXIT", "exit 3", "f() { exit 4; }\nf"]
+)
+def test_what_is_shown_as_it_is_read_is_the_commands_own(sh: veil.Shell, text: str) -> None:
+    alone = veil.run(f"set -v\n{text}", cwd=sh.cwd, effects=False)
+    assert out(sh, "set -v") == ""
+    for merge_stderr in (False, True):
+        sh.run(text)
+        mine = sh.run(text, merge_stderr=merge_stderr)
+        theirs = veil.run(f"set -v\n{text}", cwd=sh.cwd, effects=False, merge_stderr=merge_stderr)
+        assert (mine.exit, mine.stdout, mine.stderr) == (theirs.exit, theirs.stdout, theirs.stderr)
+        streams = mine.record.observation.outcome.stderr, theirs.record.observation.outcome.stderr
+        assert streams[0] == streams[1]
+    assert alone.exit == mine.exit
+
+
+#: Names of what the way of the state is made of, taken by the command.
+_IN_THE_WAY = {
+    "functions of every other name": "declare() { :; }; printf() { :; }; unset() { :; }; shopt() { :; }; "
+    "eval() { :; }; command() { :; }; alias() { :; }; umask() { :; }; set() { :; }; export() { :; }; "
+    "exit() { :; }; pwd() { :; }",
+    "a function called trap": 'trap() { echo "no trap"; }',
+    "a function called builtin": "builtin() { echo no; return 1; }",
+    "the same under set -e": "builtin() { return 1; }; set -e",
+    "the same in POSIX mode": "builtin() { return 1; }; set -o posix",
+    "one that passes on": 'builtin() { command builtin "$@"; }',
+    "aliases": "shopt -s expand_aliases; alias builtin=echo printf=false trap=: set=false declare=:",
+    "a trace elsewhere": "exec 5>/dev/null; BASH_XTRACEFD=5; set -x",
+    "a prompt of the trace": "PS4='$(touch made) '; set -x",
+}
+
+
+@pytest.mark.parametrize("text", _IN_THE_WAY.values(), ids=list(_IN_THE_WAY))
+def test_what_is_called_like_the_way_is_not_in_it(sh: veil.Shell, text: str) -> None:
+    sh.run("x=1; export A=2; f() { :; }; shopt -u sourcepath")
+    for _ in range(2):
+        assert "session_state" not in sh.run(f"{text}\ny=3").to_dict()
+        told = sh.run("[[ $x$A$y == 123 ]] && type -t f && cd .. && cd -")
+        assert told.stdout == f"function\n{sh.cwd}\n", told
+    if "posix" not in text:  # which switches it on
+        assert sh.run("[[ $BASHOPTS != *sourcepath* ]]").ok
+
+
+def test_a_function_called_trap_is_carried_and_ours_is_not(sh: veil.Shell) -> None:
+    out(sh, 'trap() { echo "mine $*"; }')
+    assert out(sh, "trap x EXIT; declare -F") == "mine x EXIT\ndeclare -f trap\n"
+    out(sh, "unset -f trap")
+    assert out(sh, "trap 'echo bye' EXIT; true") == "bye\n"
+    assert out(sh, "declare -F") == ""
+
+
+@pytest.mark.parametrize("name", ["declare", "shopt", "printf", "set"])
+def test_a_shell_that_can_not_tell_leaves_the_state_as_it_was(sh: veil.Shell, name: str) -> None:
+    sh.run("x=1")
+    assert sh.run(f"enable -n {name}; x=2").to_dict()["session_state"].startswith("as before: ")
+    assert out(sh, "echo $x") == "1\n"
+
+
+# When the state cannot be set up -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fragile(tmp_path: Path) -> Iterator[veil.Shell]:
+    """A session whose bash does to itself what stands in the file ``first``, before it reads anything."""
+    import shutil
+
+    real = shutil.which("bash")
+    wrapper = tmp_path / "bash"
+    wrapper.write_text(f'#!{real} -p\n[[ ! -e {tmp_path}/first ]] || . {tmp_path}/first\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    (tmp_path / "w").mkdir()
+    with veil.shell("fragile", cwd=tmp_path / "w", shell=wrapper, effects=False) as session:
+        yield session
+
+
+#: The file of the set-up is seen by the wrapper as well; it hands on a copy, spoilt.
+_COPY = "copy={folder}/copy; {spoil} <$BASH_ENV >$copy; export BASH_ENV=$copy\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (
+            _COPY.format(folder="{folder}", spoil="sed 's/declare -- x=/declare -- 1x=/'"),
+            "variables), and the command was",
+        ),
+        (_COPY.format(folder="{folder}", spoil="sed 's/f () /f (/'"), "functions), and the command was not run"),
+        (
+            _COPY.format(folder="{folder}", spoil="sed 's/builtin umask 0/builtin umask 9/'"),
+            "umask), and the command was",
+        ),
+        (
+            _COPY.format(folder="{folder}", spoil="sed 's/^builtin umask.*/kill -9 $$/'"),
+            "its shell ended meanwhile), and the command was not run",
+        ),
+        (
+            _COPY.format(folder="{folder}", spoil="sed 's/^builtin umask.*/exit 0/'"),
+            "its shell ended meanwhile), and the command was not run",
+        ),
+        ("unset BASH_ENV\n", "did not tell that it read it), and the command may have run"),
+    ],
+)
+def test_a_state_that_cannot_be_restored_is_an_error(fragile: veil.Shell, tmp_path: Path, first: str, why: str) -> None:
+    fragile.run("x=1; f() { echo $x; }; umask 027; cd ..")
+    (tmp_path / "first").write_text(first.replace("{folder}", str(tmp_path)))
+    with pytest.raises(veil.VeilError) as broken:
+        fragile.run("touch ran; echo half")
+    assert (broken.value.code, why in str(broken.value)) == ("session_broken", True), broken.value
+    assert (tmp_path / "ran").exists() is ("may have run" in why)
+    with pytest.raises(veil.VeilError, match="could not be restored"):
+        asyncio.run(fragile.arun("touch ran"))
+    (tmp_path / "first").unlink()
+    assert out(fragile, "f; umask; pwd") == f"1\n0027\n{tmp_path}\n", "nothing of it is lost"
+
+
+def test_a_background_run_whose_state_cannot_be_restored_says_so(fragile: veil.Shell, tmp_path: Path) -> None:
+    fragile.run("x=1; f() { :; }")
+    (tmp_path / "first").write_text(
+        _COPY.format(folder="{folder}", spoil="sed 's/f () /f (/'").replace("{folder}", str(tmp_path))
+    )
+    handle = fragile.start("touch ran; sleep 60")
+    with pytest.raises(veil.VeilError, match="could not be restored"):
+        handle.wait(60)
+    assert not (tmp_path / "ran").exists()
+    assert handle.status == "exited"
+    record = veil.detail(handle.id).record
+    assert record.status == "exited"
+    assert record.observation.outcome.ended == "spawn_failed"
+    assert "could not be restored" in (record.observation.outcome.spawn_error or "")
+
+
+def test_a_shell_that_ends_while_it_is_set_up_at_its_time_limit_is_a_timeout(
+    fragile: veil.Shell, tmp_path: Path
+) -> None:
+    fragile.run("x=1")
+    (tmp_path / "first").write_text("sleep 60\n")
+    result = fragile.run("x=2", timeout=0.5)
+    assert result.timed_out
+    assert result.to_dict()["session_state"] == "as before: the command was ended at its time limit"
 
 
 # Traps -------------------------------------------------------------------------------------------------------------
@@ -647,6 +795,29 @@ def test_names_and_closing(tmp_path: Path) -> None:
     for name in ("", " ", "a\nb", 5, "x" * 81):
         with pytest.raises(BadInput, match="name: expected"):
             veil.shell(name)  # type: ignore[arg-type]
+
+
+def test_so_many_sessions_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.collect()
+    monkeypatch.setenv("VEIL_MAX_SESSIONS", str(len(stateful.shells()) + 2))
+    with veil.shell("one", cwd=tmp_path) as one, veil.shell("two", cwd=tmp_path):
+        with pytest.raises(Refused, match=r"VEIL_MAX_SESSIONS.*two, one.*close\(\)") as refused:
+            veil.shell(cwd=tmp_path)
+        assert refused.value.code == "too_many_sessions"
+        assert refused.value.facts["sessions"][:2] == ["two", "one"]
+        with pytest.raises(Refused):
+            stateful.shell_named("three", {})
+        assert stateful.shell_named("one", {}) is one, "one that is open can go on"
+    for _ in range(5):
+        veil.shell(cwd=tmp_path)  # nobody holds it: it is no longer open
+    stateful.shell_named("three", {})
+    stateful.shell_named("four", {})
+    assert {"three", "four"} <= set(stateful.shells()), "these are held by their names"
+    stateful.shell_named("three").close()
+    stateful.shell_named("four").close()
+    monkeypatch.setenv("VEIL_MAX_SESSIONS", "0")
+    with pytest.raises(Refused, match="limit"):
+        veil.shell(cwd=tmp_path)
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:

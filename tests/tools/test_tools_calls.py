@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from marked import Marker
 
 import veil
-from veil import tools
+from veil import stateful, tools
 from veil.tools.reading import read
 
 pytestmark = pytest.mark.needs("bash")
@@ -192,6 +192,29 @@ def test_sessions_by_name(here: Path) -> None:
     assert call("sh_run", {"command": "echo ${A-unset}", "session": "two"})["stdout"] == "unset"
     told = asyncio.run(tools.acall("sh_run", {"command": "echo $A", "session": "one"}))
     assert told["stdout"] == "1"
+
+
+def test_sessions_are_bounded_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in stateful.shells():
+        stateful.shell_named(name).close()
+    monkeypatch.setenv("VEIL_MAX_SESSIONS", "2")
+    for name in ("one", "two"):
+        assert call("sh_run", {"command": f"me={name}", "session": name})["ok"]
+    for background in (False, True):
+        told = call("sh_run", {"command": "touch ran", "session": "three", "background": background})
+        assert told["error"] == "too_many_sessions"
+        assert told["facts"] == {"sessions": ["two", "one"], "limit": 2}
+        assert "sh_kill (session)" in told["message"]
+    assert asyncio.run(tools.acall("sh_run", {"command": "touch ran", "session": "three"})) == told
+    assert call("sh_kill", {"session": "one"}) == {"session": "one", "status": "closed"}
+    assert call("sh_run", {"command": "echo ${me-new}", "session": "three"})["stdout"] == "new"
+    assert call("sh_run", {"command": "echo $me", "session": "two"})["stdout"] == "two"
+    assert call("sh_kill", {"session": "one"})["facts"]["known"] == ["three", "two"]
+    for arguments in ({"session": "two", "id": "cmd1"}, {"session": "two", "signal": "SIGKILL"}, {"session": ""}):
+        assert call("sh_kill", arguments)["error"] == "bad_input"
+    for name in ("two", "three"):
+        call("sh_kill", {"session": name})
+    assert call("sh_kill", {})["facts"]["what"] == "background run"
 
 
 def test_names_that_are_no_text_do_not_break_an_encoder(here: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -109,8 +109,17 @@ def _launch(launch: Launch, wrapped: Wrapped, bounds: Bounds, asked_for: set[str
         pass_fds=(*launch.pass_fds, *wrapped.pass_fds),
         restrict=wrapped.restrict,
         started=started,
-        settle=wrapped.settle,
+        settle=_both(wrapped.settle, launch.settle),
     )
+
+
+_Settle = Callable[[Outcome], Outcome]
+
+
+def _both(first: _Settle | None, then: _Settle | None) -> _Settle | None:
+    if first is None or then is None:
+        return first or then
+    return lambda outcome: then(first(outcome))
 
 
 def _environment(env: Mapping[str, str], temp: str, sockets: tuple[str, ...], asked_for: set[str]) -> dict[str, str]:

@@ -99,6 +99,14 @@ class Settings:
         default=16,
         metadata=_line("VEIL_MAX_BG_PROCS", Number(0, 1024, "runs"), "Background runs alive at once; 0 refuses them."),
     )
+    max_sessions: int = field(
+        default=64,
+        metadata=_line(
+            "VEIL_MAX_SESSIONS",
+            Number(0, 10_000, "sessions"),
+            "Shell sessions open at once in a process; 0 refuses them.",
+        ),
+    )
     no_store: bool = field(
         default=False, metadata=_line("VEIL_NO_STORE", Switch(), "Keep every record in memory; nothing on disk.")
     )

@@ -147,6 +147,8 @@ _WAYS = {
         "judge the result of handle.wait()",
         "follow the run with sh_logs and look at it with sh_detail",
     ),
+    "too_many_sessions": ("end one with its close()", "end one with sh_kill (session)"),
+    "session_broken": ("end this one and begin it anew", "end this one with sh_kill (session) and begin it anew"),
     "other_origin": ("force_origin=True puts it here all the same", "name its own folder in dir"),
 }
 

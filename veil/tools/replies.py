@@ -119,6 +119,7 @@ class LogsReply(TypedDict, total=False):
     running_ms: int
     exit: int
     signal: str
+    owner_lost: str
     gap: bool
     stdout_cursor: int
     stderr_cursor: int
@@ -131,9 +132,10 @@ class LogsReply(TypedDict, total=False):
 
 
 class KillReply(TypedDict, total=False):
-    """What a kill did."""
+    """What a kill did. ``session``: the one that was forgotten (``status`` is ``closed``)."""
 
     id: str
+    session: str
     status: str
     already_exited: bool
     signal: str

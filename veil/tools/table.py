@@ -201,6 +201,8 @@ def _kill() -> Tool:
         id="Of the run (default: the only one that is alive).",
         signal="Which one (default: SIGTERM, and SIGKILL 2 s later).",
     )
+    words = "Instead of id: name of a shell session to be forgotten (see session of sh_run)."
+    arguments["session"] = _described(schema_of(str), words)
     return _tool(
         "sh_kill",
         "Signal the whole process tree of a background run. Harmless when it has ended.",

@@ -60,6 +60,9 @@ class Place(Protocol):
     def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
         """As ``veil.kill``."""
 
+    def end_session(self, session: str) -> None:
+        """Forget the state of the shell session of that name. Raises ``NotFound`` naming those that are open."""
+
     def checkpoint(self, options: dict[str, Any]) -> veil.Checkpoint:
         """As ``veil.checkpoint``."""
 
@@ -98,6 +101,9 @@ class Everywhere:
     def kill(self, id: str | None, options: dict[str, Any]) -> veil.Killed:
         return veil.kill(id, **options)
 
+    def end_session(self, session: str) -> None:
+        shell_named(session).close()
+
     def checkpoint(self, options: dict[str, Any]) -> veil.Checkpoint:
         return veil.checkpoint(**options)
 
@@ -113,9 +119,9 @@ class Toolbox:
 
     Args:
         place: where they work (default: the project that this process is in).
-        boundary: adds ``run_shell_command``, which runs what its policy lets through.
-        only: names of the tools that are offered (default: all). ``boundary`` guards its own tool and no other, so
-            whoever means to govern an agent offers it ``run_shell_command`` without ``sh_run``.
+        boundary: adds ``run_shell_command``, which runs what its policy lets through, and guards no other tool: offer
+            it without ``sh_run`` to an agent that is to be governed.
+        only: names of the tools that are offered (default: all).
 
     Raises ``NotFound`` for a name in ``only`` that no tool has.
     """
@@ -128,7 +134,7 @@ class Toolbox:
         self._acts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "sh_run": self._run,
             "sh_detail": self._detail,
-            "sh_logs": self._logs,
+            "sh_logs": lambda said: self._place.logs(said.pop("id", None), said).to_dict(),
             "sh_kill": self._kill,
             "sh_plan": lambda said: veil.plan(said["command"]).to_dict(),
             "sh_checkpoint": lambda said: self._place.checkpoint(said).to_dict(),
@@ -146,13 +152,12 @@ class Toolbox:
                 raise veil.NotFound(f"the tool {name!r}", list(there))
         self._tools = {name: tool for name, tool in there.items() if only is None or name in only}
         self._threads: ThreadPoolExecutor | None = None
-        #: Governed calls that have begun and not ended.
-        self._on_their_way = 0
+        self._on_their_way = 0  # governed calls that have begun and not ended
         self._counting = threading.Lock()
 
     @property
     def boundary(self) -> Boundary | None:
-        """What governs ``run_shell_command``; ``None`` when it is not offered."""
+        """What governs ``run_shell_command``, if it is offered."""
         return self._boundary
 
     @property
@@ -271,11 +276,14 @@ class Toolbox:
             paging["lines"] = tuple(paging["lines"])
         return self._place.detail(said.pop("id", None), said).to_dict(**paging)
 
-    def _logs(self, said: dict[str, Any]) -> dict[str, Any]:
-        return self._place.logs(said.pop("id", None), said).to_dict()
-
     def _kill(self, said: dict[str, Any]) -> dict[str, Any]:
-        return self._place.kill(said.pop("id", None), said).to_dict()
+        if "session" not in said:
+            return self._place.kill(said.pop("id", None), said).to_dict()
+        session = said.pop("session")
+        if said:
+            raise veil.BadInput("session", session, f"alone, without {', '.join(said)}: it ends a shell session")
+        self._place.end_session(session)
+        return {"session": session, "status": "closed"}
 
 
 def _asked(said: Mapping[str, Any]) -> tuple[Any, dict[str, Any], str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from veil.layers.base import Entered
 from veil.layers.session import bash, posix
 from veil.layers.session.state import DECIDING, UNCARRIED, Carried, State
 from veil.model.command import Carry, Preview
-from veil.model.outcome import Findings, Outcome
+from veil.model.errors import VeilError
+from veil.model.outcome import Findings, Outcome, Stream
 from veil.model.plan import Launch, Place, Plan
 
 #: Names of shells by the way they are told.
@@ -61,7 +62,10 @@ class SessionLayer:
             shell = _Shell(carried, launch, plan, into, out)
             nameless.fill(into, os.fsencode(shell.beginning()))
             outcome = yield shell.launch()
-            first, after, problem = shell.told(nameless.content_of(out))
+            told = nameless.content_of(out)
+        if not (outcome.cancelled or outcome.ended in ("timed_out", "spawn_failed")):
+            shell.require_restored(told, wish.session)
+        first, after, problem = shell.told(told)
         reason = _unkept(outcome, plan) or problem
         if carried.keep and reason is None and after is not None:
             carried.after = after
@@ -96,6 +100,18 @@ def _unkept(outcome: Outcome, plan: Plan) -> str | None:
         "signaled": f"the command was ended by {outcome.signal or 'a signal'}",
         "spawn_failed": "the shell could not start",
     }.get(outcome.ended)
+
+
+def _without(stream: Stream, texts: Sequence[str]) -> Stream:
+    """The stream without the last of these texts that it holds."""
+    for text in map(os.fsencode, texts):
+        for part in ("tail", "head"):
+            before, found, after = getattr(stream, part).rpartition(text)
+            if found:
+                kept = replace(stream, total_bytes=stream.total_bytes - len(text))
+                kept = replace(kept, total_lines=stream.total_lines - text.count(b"\n"))
+                return replace(kept, head=before + after) if part == "head" else replace(kept, tail=before + after)
+    return stream
 
 
 class _Shell:
@@ -151,22 +167,49 @@ class _Shell:
             # a text too long for an argument is in a file by now
             said = text if text in argv else f". {shlex.quote(argv[-1])}"
             argv = (argv[0], "-c", posix.reading(self._into) + said)
-        return replace(launch, argv=argv, env=self._env, pass_fds=(*launch.pass_fds, self._into, self._out))
+        pass_fds = (*launch.pass_fds, self._into, self._out)
+        return replace(launch, argv=argv, env=self._env, pass_fds=pass_fds, settle=self._unshown)
+
+    def _unshown(self, outcome: Outcome) -> Outcome:
+        """Without what ``set -v`` showed of the trap that tells."""
+        texts = (bash if self._bash else posix).shown(self._out)
+        cleared = {name: _without(getattr(outcome, name), texts) for name in ("stdout", "stderr")}
+        return replace(outcome, stdout=cleared["stdout"], stderr=cleared["stderr"])
+
+    def require_restored(self, data: bytes, session: str) -> None:
+        """Raises ``VeilError`` (``session_broken``) unless the command began in the state of before."""
+        first = self._before is None
+        # of a first command the state of its beginning is told before
+        if bash.END + bash.READY in data if first else data.startswith(bash.BEGUN + bash.READY):
+            return
+        if data.startswith(bash.BEGUN):
+            _, lost, rest = data.rpartition(bash.LOST)
+            part = os.fsdecode(rest.partition(b"\0")[0]) if lost else "its shell ended meanwhile"
+            how = f"({part}), and the command was not run"
+        elif first or not self._bash:
+            return  # there was nothing to restore; or a syntax error in the line that would have read it: nothing ran
+        else:
+            how = "(its shell did not tell that it read it), and the command may have run without it"
+        raise VeilError(
+            f"the state of session {session} could not be restored {how}; the state stays as it is: go on in another "
+            "session, or end this one and begin it anew",
+            code="session_broken",
+            session=session,
+        )
 
     def told(self, data: bytes) -> tuple[State | None, State | None, str | None]:
         """The states of the beginning and of the end, and what is wrong with the latter."""
         first = self._before
         if first is None:
             early, _, _ = data.rpartition(bash.MARK)
-            first = self._state(early)
-        after = self._state(data) if data.count(bash.MARK) > (self._before is None) else None
+            first = self._state(early.removesuffix(bash.READY))
         if not data.startswith(bash.BEGUN):
-            return first, None, "the shell never read it, and began without it"
-        if after is None:
+            how = "began without it" if self._bash else "ran nothing"
+            return first, None, f"the shell never read it, and {how}"
+        if data.count(bash.MARK) <= (self._before is None):
             return first, None, "the shell did not come to its end (exec, or a trap on EXIT in place of ours)"
-        if self._before is not None and data.startswith(bash.BEGUN + bash.LOST):
-            return first, None, "its functions could not be read again by this shell"
-        return first, after, None
+        after = self._state(data)
+        return first, after, "what the shell told of itself is not whole" if after is None else None
 
     def _state(self, data: bytes) -> State | None:
         state = bash.told(data, self._before) if self._bash else posix.told(data)

@@ -23,20 +23,26 @@ _LOUD = ("verbose", "xtrace")
 _SET = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.DOTALL)
 _EXPORTED = re.compile(r"(?:export|declare -\S+) ([A-Za-z_]\w*)(?:=(.*))?\Z", re.DOTALL)
 
-_DUMP = r"""trap '' XFSZ; printf '\0veil\0'
-set +o; printf '\0'
-set +exvu
-alias; printf '\0'
-umask; printf '\0'
-pwd; printf '\0'
-printf '%s\0' "$#" "$@"
-export -p; printf '\0'
-set; printf '\0end\0'; trap - XFSZ"""
+#: No function and no alias may stand for one of these: functions are not carried, and ``unset`` cannot be one.
+_DUMP = r"""\unset -f printf alias umask pwd; \trap '' XFSZ; \printf '\0veil\0'
+\set +o; \printf '\0'
+\set +exvu
+\alias; \printf '\0'
+\umask; \printf '\0'
+\pwd; \printf '\0'
+\printf '%s\0' "$#" "$@"
+\export -p; \printf '\0'
+\set; \printf '\0end\0'; \trap - XFSZ"""
 
 
 def dump(out: int) -> str:
     """Tells the state to the descriptor ``out``; by its name, since dash knows descriptors of one digit only."""
     return f"{{ {_DUMP}\n}} 2>/dev/null >>/dev/fd/{out}"
+
+
+def shown(out: int) -> tuple[str, ...]:
+    """See ``veil.layers.session.bash.shown``: some of these shells are a bash."""
+    return (dump(out) + "\n",)
 
 
 def reading(into: int) -> str:
@@ -47,18 +53,21 @@ def reading(into: int) -> str:
 def beginning(state: State | None, env: Mapping[str, str], out: int, moved: Mapping[str, str]) -> str:
     """The file that is read first; see ``veil.layers.session.bash.beginning``."""
     lines = [f"printf 'begun\\0' >>/dev/fd/{out}", "{ :"]
+    steps: list[tuple[str, str]] = []
     if state is not None:
         lines += [v.text for v in state.variables if v.name not in env]
         if state.aliases:
-            lines.append("eval " + shlex.quote(state.aliases))
+            steps.append(("aliases", "eval " + shlex.quote(state.aliases)))
         if state.umask is not None:
-            lines.append(f"umask {state.umask:04o}")
+            steps.append(("umask", f"umask {state.umask:04o}"))
         if state.arguments:
-            lines.append(f"set -- {shlex.join(state.arguments)}")
-    lines += [f"export {name}={shlex.quote(moved[name])}" for name in sorted(moved)]
+            steps.append(("arguments", f"set -- {shlex.join(state.arguments)}"))
+    steps += [("variables", f"export {name}={shlex.quote(moved[name])}") for name in sorted(moved)]
+    lines += [f"{step} || {{ printf 'lost\\0{part}\\0' >>/dev/fd/{out}; exit 125; }}" for part, step in steps]
     lines.append("} 2>/dev/null")
     if state is None:
         lines.append(dump(out))
+    lines.append(f"printf 'ready\\0' >>/dev/fd/{out}")
     lines.append(f"trap {shlex.quote(dump(out))} EXIT")
     if state is not None:
         wanted = [("-o", name) for name in sorted(state.options - _USUAL) if name not in _LOUD]
