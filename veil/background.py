@@ -32,7 +32,9 @@ class Logs:
         stdout_cursor, stderr_cursor: pass these back to get only what is new.
         gap: bytes between the cursor asked for and what is shown were dropped at the byte cap.
         stdout_lines, stderr_lines: lines of the whole stream so far.
-        exit, signal: ``None`` while it runs. full: ``to_dict()`` does not condense.
+        exit, signal: ``None`` while it runs.
+        owner_lost: that the process that owned the run died, and the run with it, in words; else ``None``.
+        full: ``to_dict()`` does not condense.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Logs:
     gap: bool = False
     exit: int | None = None
     signal: str | None = None
+    owner_lost: str | None = None
     full: bool = False
 
     @property
@@ -263,4 +266,5 @@ def logs_of(
         gap=pieces["stdout"].gap or pieces["stderr"].gap,
         exit=None if ended is None else ended.exit,
         signal=None if ended is None else ended.signal,
+        owner_lost=record.observation.findings.notes.get("owner_lost"),
     )

@@ -80,6 +80,9 @@ def test_its_life(tmp_path: Path, server: dict[str, Any], marker: Marker) -> Non
 def test_people_get_it_told(tmp_path: Path, server: dict[str, Any]) -> None:
     assert veil("ps", cwd=tmp_path).stdout.startswith(b"cmd1 ")
     assert b"--- stdout (1 line)\nout\n--- stderr (1 line)\nerr\n" in veil("logs", "cmd1", cwd=tmp_path).stdout
+    for words in ((), ("cmd1",), ("cmd1", "--selector", "full")):
+        told = veil("detail", *words, cwd=tmp_path).stdout
+        assert told == b"still runs [cmd1]\n--- stdout (1 line)\nout\n--- stderr (1 line)\nerr\n"
     assert veil("kill", cwd=tmp_path).stdout == b"cmd1 killed (SIGTERM), exit 143\n"
     assert veil("kill", "cmd1", cwd=tmp_path).stdout == b"cmd1 had already ended, exit 143\n"
     assert veil("ps", cwd=tmp_path).stdout == b"none\n"
@@ -185,6 +188,9 @@ def test_a_killed_owner_takes_the_run_with_it(tmp_path: Path, server: dict[str, 
     assert (seen["stdout"], seen["stderr"]) == ("out", "err")
     meta = veil_json("detail", "cmd1", "--selector", "meta", cwd=tmp_path)["meta"]
     assert "died" in meta["notes"]["owner_lost"]
+    assert seen["owner_lost"] == meta["notes"]["owner_lost"]
+    for command in ("logs", "detail"):
+        assert b"owner_lost: the process" in veil(command, "cmd1", cwd=tmp_path).stdout
     assert veil_json("kill", "cmd1", cwd=tmp_path)["already_exited"] is True
     assert veil_json("kill", cwd=tmp_path, code=125)["error"] == "not_found"
 

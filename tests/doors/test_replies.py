@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,3 +149,11 @@ def test_no_descriptors_left_is_a_refusal_by_name() -> None:
     code = "import veil; veil.run('true', no_store=True, effects=False)\n" + code
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert told.stdout == "no_descriptors\n", told.stderr
+
+
+@pytest.mark.parametrize("selector", ["stdout", "meta", "trace", "full"])
+def test_a_page_that_cannot_be_meant_is_refused_of_every_selector(selector: Any) -> None:
+    found = veil.detail(veil.run("seq 3").id, selector)
+    for page in ({"limit": 0}, {"limit": -1}, {"limit": True}, {"offset": -1}):
+        with pytest.raises(veil.BadInput, match=next(iter(page))):
+            found.to_dict(**page)

@@ -47,6 +47,8 @@ def name_of(path: str) -> str:
 
 
 def _ending(data: dict[str, Any], interrupted: str | None) -> Line:
+    if data.get("status") == "running":
+        return "name", "still runs"
     told = f"exit {data['exit']}"
     style = "bad"
     if interrupted is not None:
@@ -64,7 +66,7 @@ def _ending(data: dict[str, Any], interrupted: str | None) -> Line:
 
 
 def report(result: Result, *, full: bool = False, interrupted: str | None = None) -> Iterator[Line]:
-    """The whole view of a foreground run."""
+    """The whole view of a run."""
     data = result.to_dict(full=full)
     style, words = _ending(data, interrupted)
     extra = [f"[{data['id']}]"]
@@ -160,6 +162,8 @@ def polled(logs: Logs, *, full: bool) -> Iterator[Line]:
     data = logs.to_dict(full=full)
     ended = "" if logs.exit is None else f", {logs.signal or f'exit {logs.exit}'}"
     yield ("name" if logs.exit is None else "head"), f"{logs.id} {logs.status}{ended}, {duration(logs.running_ms)}"
+    if logs.owner_lost is not None:
+        yield "warn", f"owner_lost: {logs.owner_lost}"
     if logs.gap:
         yield "warn", "bytes between the cursor and what follows were dropped at the byte cap"
     for name in ("stdout", "stderr"):

@@ -67,8 +67,8 @@ def page(data: bytes, *, offset: int = 0, limit: int = DEFAULT_LIMIT) -> Page:
     Raises:
         BadInput: a number that cannot be meant.
     """
-    _whole_number("offset", offset, 0)
-    _whole_number("limit", limit, LEAST_LIMIT)
+    whole_number("offset", offset, 0)
+    whole_number("limit", limit, LEAST_LIMIT)
     total = len(data)
     end = min(offset + limit, total)
     if end < total:
@@ -82,9 +82,9 @@ def page_lines(data: bytes, first: int, last: int, limit: int = DEFAULT_LIMIT) -
     Raises:
         BadInput: a number that cannot be meant, or ``last`` before ``first``.
     """
-    _whole_number("first", first, 1)
-    _whole_number("last", last, first)
-    _whole_number("limit", limit, LEAST_LIMIT)
+    whole_number("first", first, 1)
+    whole_number("last", last, first)
+    whole_number("limit", limit, LEAST_LIMIT)
     total = data.count(b"\n") + bool(data and not data.endswith(b"\n"))
     if first > total:
         return Lines(b"", first, first - 1, None, total)
@@ -124,6 +124,6 @@ def _line_start(data: bytes, number: int) -> int:
     return at
 
 
-def _whole_number(argument: str, got: object, least: int) -> None:
+def whole_number(argument: str, got: object, least: int) -> None:
     if not isinstance(got, int) or isinstance(got, bool) or got < least:
         raise BadInput(argument, got, f"a whole number, {least} or more")

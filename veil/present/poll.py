@@ -37,6 +37,8 @@ class Polled(Protocol):
     def exit(self) -> int | None: ...
     @property
     def signal(self) -> str | None: ...
+    @property
+    def owner_lost(self) -> str | None: ...
 
 
 def poll_reply(polled: Polled, *, full: bool = False) -> dict[str, Any]:
@@ -49,6 +51,8 @@ def poll_reply(polled: Polled, *, full: bool = False) -> dict[str, Any]:
         data["exit"] = polled.exit
     if polled.signal is not None:
         data["signal"] = polled.signal
+    if polled.owner_lost is not None:
+        data["owner_lost"] = polled.owner_lost
     if polled.gap:
         data["gap"] = True
     for name in ("stdout", "stderr"):

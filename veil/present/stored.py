@@ -12,7 +12,7 @@ from veil.model.outcome import Stream
 from veil.model.record import Record, to_data
 from veil.present import trace
 from veil.present.changes import fitting
-from veil.present.paging import DEFAULT_LIMIT, page, page_lines
+from veil.present.paging import DEFAULT_LIMIT, LEAST_LIMIT, page, page_lines, whole_number
 from veil.present.pattern import Match, compiled, grep
 from veil.present.text import safe_text
 
@@ -64,6 +64,8 @@ def stored_reply(
         raise BadInput("selector", selector, " or ".join(SELECTORS))
     if lines is not None and (not isinstance(lines, (tuple, list)) or len(lines) != 2):
         raise BadInput("lines", lines, "the numbers of the first and the last line, such as (1, 20)")
+    whole_number("offset", offset, 0)
+    whole_number("limit", limit, LEAST_LIMIT)
     data: dict[str, Any] = {"id": record.id, "selector": selector, "status": record.status}
     if selector in ("meta", "full"):
         data["meta"] = _bounded(meta_of(record), record, limit)
