@@ -166,7 +166,8 @@ def test_progress_reaches_a_callback(here: Path) -> None:
     assert "7 bytes: two" in str(told[0][1])
 
 
-def test_giving_up_waiting_ends_the_command(here: Path, marker: Marker) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_giving_up_waiting_ends_the_command(here: Path, marker: Marker, mode: str) -> None:
     async def work(client: Client) -> None:
         task = asyncio.ensure_future(client.call_tool("sh_run", {"command": f"sleep {marker} & sleep {marker}"}))
         while len(marker.alive()) < 3:
@@ -180,8 +181,10 @@ def test_giving_up_waiting_ends_the_command(here: Path, marker: Marker) -> None:
         while "error" in told.structured_content:  # type: ignore[operator]
             told = await client.call_tool("sh_detail", {"selector": "meta"})
         assert told.structured_content["meta"]["outcome"]["cancelled"] is True, told  # type: ignore[index]
+        again = await client.call_tool("sh_run", {"command": "echo serving"})
+        assert again.structured_content["stdout"] == "serving"  # type: ignore[index]
 
-    over_pipes(work)
+    over_pipes(work, mode=mode)
 
 
 def test_only_the_tools_that_are_named_are_there(here: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import queue
@@ -22,11 +23,13 @@ from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, jsonrpc_message_adapter
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 
 #: A frame longer than this is dropped and answered: memory is not for the taking (bytes).
 MAX_FRAME = 256_000_000
+#: What a cancelled request is answered with, by the number that the SDK has for it over HTTP.
+_CANCELLED = -32800
 #: What a pipe that can be written to takes at once without making anybody wait (POSIX: PIPE_BUF).
 _AT_ONCE = select.PIPE_BUF
 _PIECE = 1 << 18
@@ -68,6 +71,8 @@ class Incoming:
         #: What has come of a frame that is not whole yet, and how long that is.
         self._parts: list[bytes] = []
         self._size = 0
+        #: The client's protocol begins with a handshake. The newer one forbids to answer what was cancelled.
+        self._handshake = False
         mode = os.fstat(fd).st_mode
         self._watched = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
         if self._watched:
@@ -139,8 +144,18 @@ class Incoming:
         return self._complain, {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
     def _give(self, message: Any) -> None:
+        metadata = None
+        if isinstance(message, JSONRPCRequest):
+            self._handshake = self._handshake or message.method == "initialize"
+            if self._handshake:
+                metadata = ServerMessageMetadata(on_request_unanswered=functools.partial(self._cancelled, message.id))
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it is ending
-            self._into.send_nowait(SessionMessage(message))
+            self._into.send_nowait(SessionMessage(message, metadata))
+
+    async def _cancelled(self, id: str | int) -> None:
+        """The SDK has done what was to be done and says nothing; who waits for an answer would wait for ever."""
+        call, message = self._wrong(id, _CANCELLED, "Request cancelled: what it had started has ended")
+        call(message)
 
     def _end(self) -> None:
         self.close()
