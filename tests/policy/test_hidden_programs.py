@@ -236,3 +236,59 @@ def test_a_program_that_is_forbidden_by_its_path_is_looked_for_in_texts_too(
 def test_more_programs_that_run_another_one(line: str) -> None:
     assert answer(shlex.split(line), deny("rm"), level="blocklist") == "deny"
     assert answer(["run-parts", "."], deny("rm"), level="always_allow") == "ask", "which programs it runs is not told"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "xargs hg",
+        "xargs -a f env hg",
+        "xargs -I% hg % x",
+        "xargs sh -c 'hg \"$0\"'",
+        "sh -c 'hg $x'",
+        "sh -c 'hg \"$x\"'",
+        "sh -c 'hg -v \"$@\"' x push",
+        "sh -c 'hg $(cat f)'",
+        "sh -c 'hg pu$x'",
+        "sh -c 'hg p*'",
+        "sh -c 'hg p?sh'",
+        "sh -c 'hg -R $x'",
+        "sh -c 'cat f | xargs hg'",
+        "bash -c 'hg {$x,y}'",
+        "sh -c 'h\\g pu\"\"sh'",
+        "awk 'BEGIN { system(\"hg push\") }'",
+        "sed 's/x/hg push/e' f",
+        "tar -cf o f -I 'hg push'",
+        "zip o f -T -TT 'hg push'",
+    ],
+)
+def test_what_may_become_a_forbidden_sub_command_is_one(line: str) -> None:
+    argv = tuple(shlex.split(line))
+    exact = Rule("all", "allow", exact=argv)
+    for level in ("allowlist", "blocklist", "always_allow"):
+        assert answer(argv, deny("hg", "push"), exact, level=level) == "deny"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sh -c 'hg status $x'",
+        "sh -c 'hg log pu$x'",
+        "xargs hg status",
+        "sh -c 'hg pull$x'",
+        "sh -c 'cat $x'",
+        "sh -c 'hg log p*'",
+    ],
+)
+def test_what_cannot_become_one_is_none(line: str) -> None:
+    argv = tuple(shlex.split(line))
+    rules = (deny("hg", "push"), Rule("all", "allow", exact=argv), allow("hg"))
+    assert answer(argv, *rules) == "allow"
+
+
+def test_an_argument_that_is_not_known_may_be_a_forbidden_option() -> None:
+    rule = deny("cp", options=("--force", "-f"))
+    for text in ('cp "$x" y', "cp $x y", "cp * y", "cp -$x y", "cp --f$x y", "cp -v$x y"):
+        assert answer(["sh", "-c", text], rule, Rule("all", "allow", exact=("sh", "-c", text))) == "deny", text
+    for text in ('cp "./$x" y', "cp ./* y", "cp x y"):
+        assert answer(["sh", "-c", text], rule, Rule("all", "allow", exact=("sh", "-c", text))) == "allow", text

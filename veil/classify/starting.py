@@ -65,7 +65,7 @@ class Starts(NamedTuple):
     """What a command starts.
 
     Attributes:
-        programs: each with its arguments, quotes undone; what is known only at run time is left out of a word.
+        programs: each with its arguments, quotes undone; NUL stands for what is known only at run time.
         unclear: why these may not be all, or ``""``.
         foreign: some of them run code in a language that is not read here.
     """
@@ -157,7 +157,8 @@ def starts(command: str | Sequence[str]) -> Starts:
 
 
 def _bare(word: Word) -> str:
-    return word.text.replace(DYNAMIC, "").replace(GLOB, "*")
+    text = word.text.replace(GLOB, DYNAMIC)
+    return DYNAMIC if word.splits and not word.known else text
 
 
 def _of_text(findings: Findings, recorder: _Recorder) -> str:

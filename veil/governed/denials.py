@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from veil.policy.launchers import TRANSPARENT, Seen
 from veil.policy.names import listed, skeleton, words_in
-from veil.policy.options import is_option
+from veil.policy.options import OPEN, is_option
 from veil.policy.programs import Program
 
 #: Programs that start others with arguments that they find elsewhere.
@@ -30,7 +30,10 @@ class _Denied:
         if _hands_on(seen):
             return False  # what it starts is looked at by itself
         same = bool(self.names & seen.program.names) or (self.digest is not None and self.digest == seen.program.digest)
-        return same and (self.word is None or (adds and bool(seen.through)) or self.word in _operands(seen))
+        if not same or self.word is None or (adds and bool(seen.through)):
+            return same
+        # what is known only at run time may be that word
+        return self.word in _operands(seen) or any(OPEN in word for word in seen.argv)
 
 
 def _hands_on(seen: Seen) -> bool:

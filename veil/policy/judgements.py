@@ -177,7 +177,11 @@ def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
         yield seen.argv[code.rest :]
     for concern in found:
         if concern.kind == "opaque" and concern.text and 0 < concern.at < len(seen.argv):
-            yield words_in(seen.argv[concern.at])
+            # the value of an option may stand behind it, and a pattern in front of a text
+            for word in seen.argv[concern.at :] if concern.hides else seen.argv[concern.at : concern.at + 1]:
+                yield words_in(word)
+                if "/" in word:
+                    yield words_in(word.replace("/", " "))
 
 
 def is_transparent(seen: Seen) -> bool:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from veil.policy.names import skeleton
 
+#: Stands in a word for what is known only at run time. No argument of a program can hold it.
+OPEN = "\0"
+
 
 def is_option(word: str) -> bool:
     """Begins with a dash and is more than one."""
@@ -14,6 +17,8 @@ def is_option(word: str) -> bool:
 
 def has_option(arguments: Sequence[str], option: str) -> bool:
     """Whether an option may be among these words: bundled, abbreviated, with a value glued to it, after ``--`` too."""
+    if any(_may_become(word, option) for word in arguments if OPEN in word):
+        return True
     if option.startswith("--"):
         return any(_long(word, option) for word in arguments)
     if not is_option(option):
@@ -26,6 +31,12 @@ def has_option(arguments: Sequence[str], option: str) -> bool:
         if is_option(word) and not word.startswith("--"):
             seen.update(word[1:])
     return letters <= seen
+
+
+def _may_become(word: str, option: str) -> bool:
+    known = word.partition(OPEN)[0]
+    bundled = is_option(known) and not known.startswith("--") and not option.startswith("--")
+    return option.startswith(known) or bundled
 
 
 def _long(word: str, option: str) -> bool:
@@ -64,4 +75,11 @@ def follows(words: Sequence[str], wanted: Sequence[str]) -> bool:
 def _from(words: Sequence[str], start: int, wanted: Sequence[str]) -> bool:
     if not wanted:
         return True
-    return any(skeleton(words[at]) == wanted[0] and _from(words, at + 1, wanted[1:]) for at in leading(words, start))
+    for at in leading(words, start):
+        known, open_end, _ = words[at].partition(OPEN)
+        # what is open may become several words
+        if open_end and wanted[0].startswith(skeleton(known)):
+            return True
+        if skeleton(words[at]) == wanted[0] and _from(words, at + 1, wanted[1:]):
+            return True
+    return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from veil.policy.interpreters import interpreter_of
 from veil.policy.judgements import TEXT, Tables
 from veil.policy.launchers import Seen
-from veil.policy.options import is_option
+from veil.policy.options import OPEN, is_option
 from veil.policy.programs import Lookup
 
 _MADE = re.compile(r"[`$]")
@@ -52,13 +52,12 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
         programs += read.programs
         if _MADE.search(text):
             unclear = unclear or read.unclear
-    parts = dict.fromkeys(words for words in programs if words[0] and words != argv)
-    through = (argv[0],)
-    return Inside(
-        tuple(Seen(words, -1, lookup(words[0]), sure=False, through=through) for words in parts),
-        unclear,
-        found.foreign,
-    )
+    parts = dict.fromkeys(words for words in programs if words[0] and OPEN not in words[0] and words != argv)
+    made = tuple(Seen(words, -1, lookup(words[0]), sure=False, through=(argv[0],)) for words in parts)
+    for one in made:
+        if "/" in one.argv[0] and one.program.path is None and one.argv[0] not in argv:
+            unclear = unclear or f"{one.argv[0]!r} is not there yet: make it in one call, and run it in the next"
+    return Inside(made, unclear, found.foreign)
 
 
 def is_shell(seen: Seen) -> bool:
