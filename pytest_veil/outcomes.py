@@ -132,6 +132,7 @@ class Take:
         rekey: changes what makes two runs the same question (hook ``pytest_veil_key``), as for a ``Tape``.
         refused: what veil would not run.
         machine_then, machine_now: fingerprints, None where none is known.
+        stands_alone: the recording is the test.
     """
 
     file: str
@@ -145,6 +146,7 @@ class Take:
     refused: tuple[Refusal, ...] = ()
     machine_then: dict[str, str] | None = None
     machine_now: dict[str, str] | None = None
+    stands_alone: bool = False
 
 
 #: What is to be judged, where ``OUTCOMES`` are.

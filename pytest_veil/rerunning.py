@@ -17,7 +17,6 @@ from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocat
 from _pytest.runner import runtestprotocol
 
 from pytest_veil.carrying import attach
-from pytest_veil.collector import CassetteItem
 from pytest_veil.config import REPLAYING, settings_for, settings_of
 from pytest_veil.outcomes import ItemOutcome, StepRow, Take, left, note
 from pytest_veil.substeps import subtests_of, tell_steps
@@ -104,7 +103,7 @@ class Verify:
         _tell(item, judged, reports)
         for report in reports:
             if report.when == "call":
-                tell_steps(item, _steps(item, judged))
+                tell_steps(item, _steps(judged))
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
@@ -158,18 +157,16 @@ def _next(item: pytest.Item, judged: _Judged) -> pytest.Item | None:
     session = item.session
     failed = any(call.failed for call in judged.calls) or not all(found.same for found in judged.verified.values())
     most = item.config.getoption("maxfail", 0)
-    failures = failed + (0 if subtests_of(item) is None else sum(why is not None for _, why in _steps(item, judged)))
+    failures = failed + (0 if subtests_of(item) is None else sum(why is not None for _, why in _steps(judged)))
     if session.shouldfail or session.shouldstop or (failed and most and session.testsfailed + failures >= most):
         return None
     return judged.nextitem
 
 
-def _steps(item: pytest.Item, judged: _Judged) -> list[tuple[StepRow, str | None]]:
+def _steps(judged: _Judged) -> list[tuple[StepRow, str | None]]:
     """The steps of a recording that is a test of its own, each with why it is not as recorded."""
-    if not isinstance(item, CassetteItem):
-        return []
-    rows = [row for verified in judged.verified.values() for row in verified.rows]
-    return [(row, told_step(row, len(rows))) for row in rows]
+    alone = [verified for file, verified in judged.verified.items() if judged.takes[file][0].stands_alone]
+    return [(row, told_step(row, len(verified.rows))) for verified in alone for row in verified.rows]
 
 
 def _recorded(take: Take) -> Cassette | None:

@@ -162,6 +162,7 @@ class _Play:
                 runs=self.settings.runs,
                 rekey=rekey_of(self.item.config, self.item.nodeid),
                 refused=tuple(recorder.refused),
+                stands_alone=True,
             ),
         )
 
