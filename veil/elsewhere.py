@@ -68,11 +68,15 @@ def settled(session: wiring.Session, record: Record) -> Record:
 
 
 def _closed(session: wiring.Session, record: Record) -> Record:
-    """The end of a run whose owner died: the run's supervisor killed it then, and nobody was left to write it down."""
+    """The end of a run whose owner died: the run's supervisor killed it then, and nobody was left to write it down.
+
+    A disk that refuses does not keep it from being told.
+    """
     assert session.live is not None
     assert session.control is not None
-    for name in _NAMES:
-        session.live.end(record.id, name)  # nothing is held back any more
+    with contextlib.suppress(StoreFailed):
+        for name in _NAMES:
+            session.live.end(record.id, name)  # nothing is held back any more
     streams = _streams(session.live, record.id)
     seen = session.control.touched(record.id)
     outcome = Outcome(

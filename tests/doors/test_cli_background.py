@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from command_line import going_on, veil, veil_json, wait_for
+from command_line import environment, going_on, veil, veil_json, wait_for
 from marked import Marker
 
 import veil as api
@@ -193,6 +194,33 @@ def test_a_killed_owner_takes_the_run_with_it(tmp_path: Path, server: dict[str, 
         assert b"owner_lost: the process" in veil(command, "cmd1", cwd=tmp_path).stdout
     assert veil_json("kill", "cmd1", cwd=tmp_path)["already_exited"] is True
     assert veil_json("kill", cwd=tmp_path, code=125)["error"] == "not_found"
+
+
+_FULL = """
+import resource, sys, veil
+print(veil.logs("cmd1").status, flush=True)
+sys.stdin.readline()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+found = veil.logs("cmd1")
+[run], kept = veil.runs(), veil.detail("cmd1")
+print(found.status, found.exit, repr(found.stdout), run.exit, kept.record.status, bool(run.record.why_memory))
+"""
+
+
+@pytest.mark.linux
+def test_on_a_full_disk_the_end_of_a_lost_run_is_told_all_the_same(
+    tmp_path: Path, server: dict[str, Any], marker: Marker
+) -> None:
+    pipe = subprocess.PIPE
+    reader = subprocess.Popen([sys.executable, "-c", _FULL], cwd=tmp_path, env=environment(), stdin=pipe, stdout=pipe)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"running\n"
+    owner = owner_of(server["pid"])
+    owner.kill()
+    marker.until(0)
+    until(lambda: not alive(owner))
+    out, _ = reader.communicate(b"\n", timeout=60)
+    assert out == b"killed 137 'out\\n' 137 killed True\n"
 
 
 @pytest.mark.linux
