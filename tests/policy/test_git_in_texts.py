@@ -114,6 +114,21 @@ ARGV = [
     ["sh", "-c", r"echo $'a\'; g\it push #'"],
     ["sh", "-c", '"$@"', "x", "g", "push"],
     ["sh", "-c", "$0 push", "g"],
+    ["sed", r"1e g\it push", "f"],
+    ["sed", "s/.*/g''it push/e", "f"],
+    ["sed", "s/x/y/e", "f"],
+    ["awk", r'BEGIN { system("g\\it push") }'],
+    ["awk", 'BEGIN { system("g" "it push") }'],
+    ["awk", """BEGIN { system("g''it push") }"""],
+    ["awk", """{ print | "g''it push" }""", "f"],
+    ["awk", '{ print | "sh" }', "f"],
+    ["awk", 'BEGIN { c = "g" "it"; c | getline }'],
+    ["nice", "awk", "{ system($0) }", "f"],
+    ["tar", "-xf", "x", r"--to-command=g\it push"],
+    ["tar", "-cf", "o", "f", "--checkpoint-action=exec=g''it push"],
+    ["split", r"--filter=g\it push", "f"],
+    ["zip", "o", "f", "-T", "-TT", r"g\it push"],
+    ["man", "-P", r"g\it push", "ls"],
 ]
 WAYS = [*(["sh", "-c", text] for text in TEXTS), *(["bash", "-c", text] for text in (*TEXTS, *BASH)), *ARGV]
 #: A file that is run by name is not read; whoever lets it run answers for it.
@@ -159,6 +174,14 @@ def test_the_texts_do_start_git(tmp_path: Path, shell: str) -> None:
         if not (tmp_path / "mark").exists():
             idle.append(text)
     assert idle == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    ['{ print | "sort -u" }', 'BEGIN { system("date") }', '{ "wc -l < f" | getline n; print n }', "/a|b/ { print $1 }"],
+)
+def test_texts_of_awk_that_can_be_read_are_left_to_the_policy(program: str) -> None:
+    assert judged(["awk", program, "f"], Rule("awk", "allow", exact=("awk", program, "f"))).decision.answer == "allow"
 
 
 @pytest.mark.parametrize(

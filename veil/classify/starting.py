@@ -56,6 +56,11 @@ _OUTSIDE = frozenset(
     }
 )
 _FILE = "a shell with a start-up file of its own"
+#: Where a program of awk runs a text, and where it may.
+_AWK_COMMAND = re.compile(
+    r'\bsystem\s*\(\s*"([^"\\]*)"\s*\)|(?<!\|)\|&?\s*"([^"\\]*)"\s*(?=[;}\n]|$)|"([^"\\]*)"\s*\|&?\s*getline\b'
+)
+_AWK_HANDS = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)")
 _PLAIN_ARGUMENT = re.compile(r"[\w./:@%+,=-]*\Z", re.ASCII)
 #: More programs than this in one command are not told one by one.
 MOST = 256
@@ -119,11 +124,24 @@ class _Recorder(Judge):
             self._doubt(f"{head.text} may make a name mean another program")
         elif verdict.reason == _FILE:
             self.foreign = True
+        elif judge in ("awk", "sed") and verdict.category == COMPLEX:
+            self._of_editor(words, verdict.reason)
         elif verdict.category == COMPLEX and judge in _STARTING:
             harmless = _OTHER | inner | (frozenset() if self._findings.texts else _OUTSIDE)
             listed = judge == "parallel" and _listed(words)
             if verdict.reason not in harmless and not listed and not _elsewhere(verdict.reason):
                 self._doubt(verdict.reason)
+
+    def _of_editor(self, words: Sequence[Word], reason: str) -> None:
+        """What a program of awk hands to a shell, as far as it stands there as a text; of sed it is never known."""
+        awk, known, handed = words[0].text.endswith("awk"), 0, 0
+        for word in words[1:] if awk else ():
+            texts = ["".join(found) for found in _AWK_COMMAND.findall(word.text)]
+            known, handed = known + len(texts), handed + len(_AWK_HANDS.findall(word.text))
+            for text in texts:
+                self.script(text, (word.start, word.end))
+        if "shell" in reason and (not awk or known != handed):
+            self._doubt(reason)
 
     def _doubt(self, why: str) -> None:
         self.unclear = self.unclear or why

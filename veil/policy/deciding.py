@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veil.model.plan import Decision
 from veil.policy.git_reads import READS, is_copy, is_git, refusal
-from veil.policy.judgements import Concern, Tables, concerns, is_transparent, texts_of
+from veil.policy.judgements import Concern, Tables, concerns, handed_on, is_transparent, texts_of
 from veil.policy.launchers import Launcher, Seen, see
 from veil.policy.names import names_of
 from veil.policy.programs import Lookup, Program
@@ -179,7 +179,7 @@ class Judge:
     def _texts(self, one: Seen, found: Sequence[Concern]) -> Iterator[Seen]:
         """What the texts of a program may start, as far as a rule or the git guard speaks of it."""
         through = (*one.through, one.argv[0])
-        for words in texts_of(one, found):
+        for words in (*texts_of(one, found), *handed_on(one, found, self._tables)):
             for at, word in enumerate(words):
                 names = names_of(word)
                 if names & self._named or any(name.startswith("git-") for name in names):

@@ -184,6 +184,16 @@ def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
                     yield words_in(word.replace("/", " "))
 
 
+def handed_on(seen: Seen, found: Sequence[Concern], tables: Tables) -> Iterator[tuple[str, ...]]:
+    """The same as a shell would read it, where an option has a value that is run (``--to-command='g"i"t x'``)."""
+    if seen.launcher or not any(concern.kind == "opaque" and concern.hides for concern in found):
+        return
+    for word in seen.argv[1:]:
+        if TEXT.search(word):
+            for text in dict.fromkeys((word, word.partition("=")[2], word.rpartition("=")[2], word[2:])):
+                yield from tables.starts(text).programs
+
+
 def is_transparent(seen: Seen) -> bool:
     """A launcher that changes nothing about what it starts, read to the last option."""
     return seen.launcher and seen.unclear is None and bool(seen.program.names & TRANSPARENT)

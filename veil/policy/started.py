@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from veil.policy.interpreters import interpreter_of
 from veil.policy.judgements import TEXT, Tables
 from veil.policy.launchers import Seen
+from veil.policy.names import listed
 from veil.policy.options import OPEN, is_option
 from veil.policy.programs import Lookup
 
+#: Their programs can hand a text to a shell.
+_EDITORS = listed("sed gsed awk gawk mawk nawk")
 _MADE = re.compile(r"[`$]")
 #: Texts behind programs that are not understood which are read.
 _MOST = 64
@@ -67,7 +70,8 @@ def is_shell(seen: Seen) -> bool:
 
 
 def _reads_text(seen: Seen) -> bool:
-    return seen.launcher or is_shell(seen) or bool(seen.program.interpreter)
+    editor = not seen.program.names.isdisjoint(_EDITORS)
+    return seen.launcher or editor or is_shell(seen) or bool(seen.program.interpreter)
 
 
 def _texts(seen: Sequence[Seen]) -> Iterator[str]:
