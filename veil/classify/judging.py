@@ -101,7 +101,7 @@ class Judge:
         if len(rest) == 1 and rest[0].literal:
             only = rest[0].text
             if (only in _PROBES and row.get("judge") != "eval") or only in row.get("probe", "").split():
-                return Verdict(READ, "asks for a version or help")
+                return Verdict(READ if only == "--help" else row.get("asks", READ), "asks for a version or help")
         return self.by_row(row, name, rest)
 
     def by_row(self, row: tables.Row, name: str, words: Sequence[Word]) -> Verdict:
@@ -162,7 +162,8 @@ def by_table(row: tables.Row, words: Sequence[Word]) -> tuple[Verdict, Arguments
 def option_verdicts(row: tables.Row, arguments: Arguments, category: str = READ, why: str = "") -> Verdict:
     """What the options lead to when the tool itself does nothing (wrappers, tools with sub-commands)."""
     tool = tool_of(row)
-    return judge_by(Tool(category, why, tool.rules, tool.only, tool.style, risk=tool.risk, lost=tool.lost), arguments)
+    outer = Tool(category, why, tool.rules, tool.only, tool.style, address=tool.address, risk=tool.risk, lost=tool.lost)
+    return judge_by(outer, arguments)
 
 
 def judge_subs(judge: Judge, row: tables.Row, name: str, words: Sequence[Word]) -> Verdict:

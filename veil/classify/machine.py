@@ -13,6 +13,31 @@ from veil.classify.variables import ASSIGNMENT, assignment, dangerous
 from veil.classify.words import DYNAMIC, Word
 
 
+def judge_getent(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
+    """getent: names of machines are asked for over the network; the other databases are files as a rule."""
+    if any(not word.literal or word.text.startswith(("host", "ahost", "network", "netgroup")) for word in words):
+        return Verdict(NETWORK, "asks name servers")
+    return judge.maker(row, words)
+
+
+def judge_resolves(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
+    """lsof, netstat, route, arp: they ask name servers about what they show, unless told not to."""
+    verdict, arguments = by_table(row, words)
+    shows = name != "lsof" or not words or arguments.has("-i") or bool(arguments.open)
+    if shows and not arguments.has("-n", "--numeric", "--numeric-hosts"):
+        return verdict.at_least(NETWORK, "asks name servers about the addresses that it shows")
+    return verdict
+
+
+def judge_manual(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
+    """man: searches and locations are only printed; a page goes to a pager."""
+    verdict, arguments = by_table({**row, "category": READ}, words)
+    asked = "-k -f -w -W --where --path --location --apropos --whatis"
+    if arguments.has(*asked.split()) and not arguments.open:
+        return verdict
+    return judge.maker(row, words)
+
+
 def judge_top(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
     """top in batch mode only prints."""
     batch = any(re.fullmatch(r"-[a-zA-Z]*b[a-zA-Z]*\d*", word.text) for word in words) and all(
@@ -36,7 +61,7 @@ def judge_date(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
 def judge_service(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdict:
     """service NAME status, service --status-all."""
     if words and all(word.literal for word in words) and words[-1].text in ("status", "--status-all"):
-        return Verdict(UNKNOWN if words[-1].text == "status" else READ, "runs the service's own script")
+        return Verdict(UNKNOWN, "runs the services' own scripts")
     return judge.maker(row, words)
 
 
@@ -59,6 +84,8 @@ def judge_ip(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdic
         return Verdict(COMPLEX, "arguments known only at run time")
     if any(re.match(r"-b|--?ba|--?f(o|$)|-n", option) for option in options):
         return Verdict(COMPLEX, "commands from a file, or in another namespace")
+    if any(re.match(r"--?r", option) for option in options):
+        return Verdict(NETWORK, "asks name servers")
     if not operands:
         return Verdict(READ, "tells")
     if operands[0].text in ("netns", "vrf") and len(operands) > 1:
@@ -119,6 +146,8 @@ def judge_firewall(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> 
         "--state",
     }
     if texts and set(texts) <= reads and all(word.literal for word in words):
+        if "-L" in texts or "--list" in texts:
+            return Verdict(READ if "-n" in texts else NETWORK, "lists rules; without -n it asks name servers")
         return Verdict(READ, "lists rules")
     return Verdict(MUTATING, "changes the firewall")
 
@@ -135,6 +164,7 @@ def judge_debugger(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> 
 _GPG_READS = frozenset(
     ["-k", "-K", "--list-keys", "--list-secret-keys", "--list-public-keys", "--fingerprint", "--list-packets"]
 )
+_GPG_SHOWS = ("--with-", "--keyid-format", "--no-", "--batch", "--quiet", "--fixed-list-mode", "--utf8-strings")
 _GPG_CONNECTS = ("--recv", "--send", "--refresh", "--search", "--keyserver", "--locate", "--fetch", "--auto-key")
 
 
@@ -146,13 +176,13 @@ def judge_gpg(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdi
     if any(text.startswith(_GPG_CONNECTS) for text in texts):
         return Verdict(NETWORK, "asks a key server")
     if any(word.may_be_option() for word in words) or any(
-        "-program" in text or text.startswith(("--option", "--exec")) for text in texts
+        "-program" in text or "photo" in text or text.startswith(("--option", "--exec")) for text in texts
     ):
         return Verdict(COMPLEX, "options that can run programs")
     if (
         texts
         and texts[0] in _GPG_READS
-        and not any(text in ("-o", "--output") or text.startswith("--output=") for text in texts)
+        and all(not text.startswith("-") or text in _GPG_READS or text.startswith(_GPG_SHOWS) for text in texts)
     ):
         return Verdict(READ, "lists keys")
     return judge.maker(row, words)
@@ -172,6 +202,8 @@ def judge_dpkg(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verd
             for text in texts
         ):
             return Verdict(COMPLEX, "options that can run programs")
+        if texts[0].startswith(("-V", "--verify")) or "V" in texts[0]:
+            return Verdict(UNKNOWN, "runs the packages' own scripts")
         return Verdict(READ, "asks about packages")
     reads = (
         "-l -L -s -S -p -c -I -C -V --list --listfiles --status --search --get-selections --print-architecture "

@@ -41,6 +41,8 @@ class Tool:
         last: only the last operand is written.
         most: more operands than this make it ``extra``; -1 for any number.
         extra: that category.
+        address: the category of an operand that is an address (``scheme://...``); nothing where that is no matter.
+        listed: whether an operand ``@file`` stands for options that are in that file.
         reversible: when the category does not decide it.
         lost: the warning, when it is destructive.
         risk: the rank of the worst that an option of it can lead to.
@@ -56,6 +58,8 @@ class Tool:
     last: bool = False
     most: int = -1
     extra: str = UNKNOWN
+    address: str = ""
+    listed: bool = False
     reversible: bool | None = None
     lost: str = ""
     risk: int = 0
@@ -78,7 +82,7 @@ def read_row(row: Mapping[str, Any], above: Mapping[str, Rule] | None = None) ->
     return Tool(row.get("category", READ), row.get("why", ""), rules, risk=risk, **named)
 
 
-_FIELDS = {"only", "style", "operands", "skip", "last", "most", "extra", "reversible", "lost"}
+_FIELDS = {"only", "style", "operands", "skip", "last", "most", "extra", "address", "listed", "reversible", "lost"}
 
 
 class Found(NamedTuple):
@@ -153,8 +157,9 @@ def _option(tool: Tool, word: Word, following: Word | None) -> tuple[list[Found]
         if not whole:
             return [Found(word.known, None, None)], 0, False
         rule, name = _long(tool, name)
-        if rule is None and tool.style == "single" and not text.startswith("--"):
-            rule, name = _long(tool, "-" + name)
+        if rule is None and tool.style == "single":
+            # these take one dash or two for the same
+            rule, name = _long(tool, name[1:] if name.startswith("--") else "-" + name)
         if equals:
             return [Found(name, rule, word.tail(len(text.partition("=")[0]) + 1))], 0, True
         if rule is not None and rule.valued:
@@ -216,6 +221,11 @@ def judge_by(tool: Tool, arguments: Arguments) -> Verdict:
         verdicts.append(Verdict(COMPLEX, "an argument known only at run time may be an option"))
     if 0 <= tool.most < len(arguments.operands) or (tool.most >= 0 and any(w.splits for w in arguments.operands)):
         verdicts.append(Verdict(tool.extra, "with more operands than a mere look takes"))
+    values = [found.value for found in arguments.options if found.value is not None]
+    if tool.address and any("://" in word.text for word in (*arguments.operands, *values)):
+        verdicts.append(Verdict(tool.address, "an address"))
+    if tool.listed and any(word.text.startswith("@") for word in arguments.operands):
+        verdicts.append(Verdict(COMPLEX, "options that stand in a file"))
     verdict = worst(verdicts)
     if tool.operands and RANK[verdict.category] >= RANK[MUTATING]:
         verdict = verdict._replace(effects=(*verdict.effects, *effects_of(tool, arguments)))

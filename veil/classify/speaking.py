@@ -67,10 +67,18 @@ def _module(judge: Judge, module: Word | None, words: Sequence[Word]) -> Verdict
         len(words),
     )
     rest = list(words[at + 1 :])
+    known = _known_module(judge, module, rest)
+    alone = any(re.fullmatch(r"-[A-Za-z]*[IP][A-Za-z]*", word.text) for word in words[:at] if word.literal)
+    if known.category == READ and not alone:
+        return Verdict(UNKNOWN, "a module; a file of its name in the folder would be run instead")
+    return known
+
+
+def _known_module(judge: Judge, module: Word, rest: Sequence[Word]) -> Verdict:
     if module.text in _AS_PROGRAM:
         return judge.program([module, *rest])
     if module.text == "json.tool":
-        plain = [word for word in rest if not word.text.startswith("-") or word.may_be_option()]
+        plain = [word for word in rest if not word.text.startswith("--") or word.text == "--" or word.may_be_option()]
         return (
             Verdict(READ, "reads")
             if len(plain) < 2 and not any(w.splits for w in plain)

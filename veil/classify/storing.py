@@ -253,6 +253,8 @@ def judge_ar(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdic
     """ar: ``t`` and ``p`` only read."""
     if name == "ar" and words and words[0].literal:
         operation = words[0].text.lstrip("-")
+        if any(word.text.startswith(("@", "--p")) or word.may_be_option() for word in words):
+            return Verdict(COMPLEX, "options that stand in a file, or a plugin")
         if operation[:1] in ("t", "p") and not set(operation) & set("dmqrsx"):
             return Verdict(READ, "lists")
     return judge.maker(row, words)

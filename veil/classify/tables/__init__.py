@@ -2,10 +2,12 @@
 
 A row's keywords: ``category`` and ``why`` without options; ``read``/``mutating``/``unknown``/``complex``/``network``/
 ``destructive``: options that lead there (``-o=`` takes a value, ``-o=>`` writes the file that the value names);
-``only``: an option that is not listed is unknown; ``operands``: what happens to them (``write``, ``delete``, ...), with
-``skip`` and ``last``; ``most`` and ``extra``: more operands than that are of that category; ``style``: ``single`` for
-``-long`` options; ``judge``: the function that decides instead; ``subs``: rows by sub-command; ``default``: for others;
-``bare``: without one; ``probe``: a sole argument that only asks for a version or help; ``reversible`` and ``lost``.
+``only``: an option that is not listed is unknown; ``operands``: what happens to them (``write``, ``delete``, ...),
+with ``skip`` and ``last``; ``most`` and ``extra``: more operands than that are of that category; ``style``:
+``single`` for ``-long`` options; ``judge``: the function that decides instead; ``subs``: rows by sub-command;
+``default``: for others; ``bare``: without one; ``probe``: a sole argument that only asks for a version or help, which
+is of the category ``asks``; ``address``: the category of operands like ``scheme://...``; ``listed``: ``@file`` holds
+options; ``reversible`` and ``lost``.
 """
 
 from __future__ import annotations

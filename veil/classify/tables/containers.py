@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
-_TELL: Row = {"why": "tells"}
+_TELL: Row = {"why": "tells", "network": "--bootstrap", "address": "network"}
 _CHANGE: Row = {"category": "mutating", "why": "changes containers or images"}
 _NET: Row = {"category": "network", "why": "connects or fetches images"}
 _GONE: Row = {"category": "destructive", "why": "removes", "lost": "containers, images, volumes or what is in them"}
@@ -41,7 +41,8 @@ _DOCKER: Row = {
     "probe": "-v version",
     "why": "tells",
     "network": "-H= --host= -c= --context= --remote -r --url= --connection=",
-    "complex": "--config=",
+    "complex": "--config= --conmon= --runtime= --hooks-dir= --network-cmd-path= --storage-opt=",
+    "address": "network",
     "read": "-l= --log-level= --tlscacert= --tlscert= --tlskey=",
     "subs": {
         **{
@@ -181,7 +182,8 @@ ROWS: dict[str, Row] = {
         "judge": "subs",
         "default": "network",
         "bare": "read-only",
-        "probe": "-v version",
+        "probe": "-v -version version",
+        "asks": "network",
         "style": "single",
         "read": "-chdir=",
         "subs": {
@@ -196,19 +198,21 @@ ROWS: dict[str, Row] = {
             "state rm": _CLUSTER_GONE,
             "workspace delete": _CLUSTER_GONE,
             "fmt": {"category": "mutating", "why": "rewrites sources", "reversible": None},
-            "version": _TELL,
+            "version": {"category": "network", "why": "asks whether there is a newer one"},
             "down": _CLUSTER_GONE,
             "untaint": _CLUSTER,
             "force-unlock": _CLUSTER,
         },
     },
-    "virsh qemu-img vboxmanage VBoxManage multipass lxc lxd incus limactl colima": {
+    "qemu-img": {"category": "unknown", "why": "an image may name another one anywhere, also on a server"},
+    "virsh vboxmanage VBoxManage multipass lxc lxd incus limactl colima": {
         "judge": "subs",
         "default": "unknown",
-        "bare": "read-only",
+        "bare": "unknown",
+        "network": "-c= --connect=",
         "subs": {
-            "list": _TELL,
-            "info": _TELL,
+            "list": {**_TELL, "most": 0, "extra": "network"},
+            "info": {**_TELL, "most": 0, "extra": "network"},
             "ls": _TELL,
             "destroy": _GONE,
             "undefine": _GONE,

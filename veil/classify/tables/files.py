@@ -13,13 +13,16 @@ ROWS: dict[str, dict[str, Any]] = {
     "test [": {"why": "tests", "judge": "test"},
     "true false : sleep seq echo expr factor yes printenv whoami id groups users logname "
     "tty nproc arch uname uptime "
-    "who w last finger": {"why": "tells"},
+    "w": {"why": "tells"},
+    "who last": {"why": "tells", "network": "--lookup -d --dns"},
+    "finger": {"category": "network", "why": "asks the machine that stands behind the @"},
     "lastlog": {"why": "tells", "mutating": "-C --clear -S --set"},
     "cd pushd popd dirs": {"why": "changes the shell's own folder", "reversible": True},
     "tree": {"why": "lists", "mutating": "-o=> -R", "read": "-L= -P= -I= -H= -T= --filelimit= --charset= --sort="},
     "file": {
         "why": "tells file types",
         "mutating": "-C --compile",
+        "complex": "-z -Z --uncompress --uncompress-noreport",
         "read": "-m= --magic-file= -f= --files-from= -F= -e= -P=",
     },
     "diff colordiff": {"why": "compares"},

@@ -88,7 +88,7 @@ SUBS: dict[str, Row] = {
     ),
     "cat-file": {**_TELL, "unknown": "--filters", "read": "--path= --textconv"},
     "fsck": {**_TELL, "mutating": "--lost-found"},
-    "help": {**_TELL, "complex": "-w --web", "read": "-a -g -m -i"},
+    "help": {**_TELL, "most": 0, "extra": "complex", "complex": "-w --web", "read": "-a -g -m -i"},
     "grep": {
         **_TELL,
         "complex": "-O --open-files-in-pager",

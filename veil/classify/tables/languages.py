@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+_GO_FETCHES = "may fetch modules, or the version of go that the module asks for"
 _RUNS = "runs the project's own code"
 _FORMATS: dict[str, Any] = {"category": "mutating", "why": "rewrites sources", "operands": "write"}
 
@@ -198,7 +199,6 @@ ROWS: dict[str, dict[str, Any]] = {
         "judge": "subs",
         "default": "network",
         "subs": {
-            "show": {"why": "tells"},
             "which": {"why": "tells"},
             "doc": {"category": "complex"},
             "run": {"category": "unknown"},
@@ -207,7 +207,6 @@ ROWS: dict[str, dict[str, Any]] = {
     "go": {
         "judge": "subs",
         "default": "unknown",
-        "probe": "version",
         "style": "single",
         "unknown": "-toolexec= -exec= -C=",
         "subs": {
@@ -229,10 +228,8 @@ ROWS: dict[str, dict[str, Any]] = {
                     "work sync",
                 )
             },
-            "list": {"why": "tells", "style": "single", "unknown": "-toolexec= -exec= -export ", "network": "-m -u"},
-            "env": {"why": "tells", "style": "single", "mutating": "-w -u"},
-            "version": {"why": "tells"},
-            "doc": {"why": "tells"},
+            # whatever is asked of it in a module: it may fetch what that needs, and the version of itself that it names
+            **{name: {"category": "network", "why": _GO_FETCHES} for name in ("list", "env", "version", "doc")},
             "help": {"why": "tells"},
             "fmt": _FORMATS,
             "mod init": {"category": "mutating", "why": "makes a module"},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+#: Options of any sub-command that load code or start programs.
+_HG_LOADS = "--config= --debugger --profile --pager= --tool="
 _DELETES = {"category": "destructive", "why": "deletes on a server", "lost": "what it names on the server"}
 
 ROWS: dict[str, dict[str, Any]] = {
@@ -68,7 +70,8 @@ ROWS: dict[str, dict[str, Any]] = {
                 name: {
                     "why": "works on keys and certificates",
                     "style": "single",
-                    "mutating": "-out=> -keyout=> -CAcreateserial -writerand=>",
+                    "mutating": "-out=> -keyout=> -CAcreateserial -CA= -CAserial=> -certsout=> -writerand=>",
+                    "address": "network",
                     "complex": "-engine= -provider= -provider-path= -config=",
                     "network": "-url= -crl_download",
                     "read": "-in= -inform= -outform= -passin= -key=  -CAfile= ",
@@ -103,7 +106,6 @@ ROWS: dict[str, dict[str, Any]] = {
                     "ciphers",
                     "version",
                     "help",
-                    "storeutl",
                     "speed",
                     "errstr",
                 ]
@@ -115,6 +117,7 @@ ROWS: dict[str, dict[str, Any]] = {
             "cmp": {"category": "network"},
             "ca": {"category": "mutating", "why": "signs"},
             "engine": {"category": "complex"},
+            "storeutl": {"category": "complex", "why": "an address may name an engine to load"},
         },
     },
     "gh": {
@@ -152,9 +155,11 @@ ROWS: dict[str, dict[str, Any]] = {
     "hg": {
         "judge": "subs",
         "default": "unknown",
+        "complex": _HG_LOADS,
+        "read": "-R= --repository= --cwd=",
         "subs": {
             **{
-                name: {"why": "reads"}
+                name: {"why": "reads", "complex": _HG_LOADS, "mutating": "-o=> --output=>", "network": "--remote"}
                 for name in [
                     "status",
                     "st",
@@ -167,7 +172,6 @@ ROWS: dict[str, dict[str, Any]] = {
                     "heads",
                     "parents",
                     "summary",
-                    "id",
                     "manifest",
                 ]
             },
@@ -179,6 +183,7 @@ ROWS: dict[str, dict[str, Any]] = {
                 name: {"category": "mutating", "why": "records"}
                 for name in ["add", "commit", "ci", "branch", "tag", "merge", "rebase", "init"]
             },
+            "id": {"why": "tells", "complex": _HG_LOADS, "most": 0, "extra": "network"},
             "update": {"category": "destructive"},
             "revert": {"category": "destructive"},
             "strip": {"category": "destructive"},

@@ -34,7 +34,8 @@ _NPM: Row = {
                 _FETCH,
             ),
             ("uninstall remove rm r un unlink prune unpublish", _REMOVE),
-            ("ls list ll la help root prefix bin why explain  query  licenses help-search completion", _TELL),
+            ("ls list ll la root prefix bin why explain query licenses help-search completion", _TELL),
+            ("help", {**_TELL, "most": 0, "extra": "complex"}),
             ("init  version pkg set  pack shrinkwrap  patch patch-commit ", _CHANGE),
             (
                 "test t tst run run-script start stop restart rebuild build dev lint serve format "
@@ -69,6 +70,11 @@ _YARN: Row = {
         "node": _RUN,
         "store": _CHANGE,
         "store prune": _REMOVE,
+        **_subs(("ls list ll la help root prefix bin why explain query licenses help-search completion", _RUN)),
+        "config list": _RUN,
+        "config ls": _RUN,
+        "config get": _RUN,
+        "get": _RUN,
     },
 }
 _PIP: Row = {
@@ -77,7 +83,8 @@ _PIP: Row = {
     "bare": "read-only",
     "probe": "-V",
     "complex": "--python=",
-    "read": "--log=_ --cache-dir= --proxy= --timeout= --retries= -r= -c= -e= -t= -i=",
+    "mutating": "--log=>",
+    "read": "--cache-dir= --proxy= --timeout= --retries= -r= -c= -e= -t= -i=",
     "subs": {
         **_subs(
             ("install download wheel search index lock", _FETCH),
@@ -159,7 +166,8 @@ ROWS: dict[str, Row] = {
                 ("remove", _REMOVE),
                 ("run build", {**_FETCH, "judge": "fetch_and_run"}),
                 ("init venv", _CHANGE),
-                ("version help", _TELL),
+                ("help", _TELL),
+                ("version", {**_TELL, "most": 0, "extra": "network", "network": "--bump="}),
             ),
             "pip": _FETCH,
             "pip list": _TELL,
@@ -189,8 +197,8 @@ ROWS: dict[str, Row] = {
             **_subs(
                 ("install add update lock publish sync create search self upgrade", _FETCH),
                 ("remove uninstall", _REMOVE),
-                ("list show info help  graph", _TELL),
-                ("run shell build test", _RUN),
+                ("list show info help", {**_TELL, "network": "-l --latest -o --outdated -a --all"}),
+                ("run shell build test graph", _RUN),
                 ("init new config version clean", _CHANGE),
             ),
             "env": _CHANGE,
@@ -198,7 +206,21 @@ ROWS: dict[str, Row] = {
             "env remove": _REMOVE,
         },
     },
-    "gem bundle bundler composer": {
+    "bundle bundler": {
+        "judge": "subs",
+        "category": "unknown",
+        "default": "unknown",
+        "bare": "network",
+        "probe": "-v",
+        "subs": {
+            **_subs(
+                ("install update add outdated lock cache package fund audit", _FETCH),
+                ("remove clean", _REMOVE),
+                ("init config", _CHANGE),
+            ),
+        },
+    },
+    "gem composer": {
         "judge": "subs",
         "default": "unknown",
         "bare": "network",
@@ -210,16 +232,22 @@ ROWS: dict[str, Row] = {
                     _FETCH,
                 ),
                 ("uninstall remove cleanup clean", _REMOVE),
-                ("list show info env which environment contents help licenses", _TELL),
+                ("show licenses", _RUN),
+                ("list info env which environment contents help", {**_TELL, "network": "-r --remote -b --both"}),
                 ("exec run run-script test", _RUN),
                 ("init build config dump-autoload", _CHANGE),
             )
         },
     },
-    "cpan cpanm luarocks cabal stack opam nix nix-env nix-shell nix-build guix sdk asdf "
-    "nvm pyenv rbenv volta mise corepack "
-    "pkg flatpak snap port emerge zypper pacman yay paru apk  choco scoop winget  mas "
-    "krew": {
+    "cabal stack sdk asdf mise volta nvm corepack choco winget scoop": {
+        "judge": "subs",
+        "default": "network",
+        "bare": "network",
+        "why": "fetches packages",
+        "subs": _subs(("uninstall remove delete purge", _REMOVE), ("current which", _TELL)),
+    },
+    "cpan cpanm luarocks opam nix nix-env nix-shell nix-build guix pyenv rbenv "
+    "pkg flatpak snap port emerge zypper pacman yay paru apk mas krew": {
         "judge": "subs",
         "default": "network",
         "bare": "network",
@@ -238,11 +266,11 @@ ROWS: dict[str, Row] = {
             **_subs(
                 (
                     "install upgrade update reinstall tap search info home fetch bundle outdated doctor "
-                    "audit create cask desc",
+                    "audit create cask desc deps uses",
                     _FETCH,
                 ),
                 ("uninstall remove rm cleanup untap autoremove", _REMOVE),
-                ("list ls deps uses leaves config help commands --prefix --cellar --cache --repository", _TELL),
+                ("list ls leaves config help commands --prefix --cellar --cache --repository", _TELL),
                 ("link unlink pin unpin services", _CHANGE),
                 ("edit sh", {"category": "complex"}),
             )

@@ -103,10 +103,21 @@ _CONTROL: dict[str, Any] = {
 }
 
 ROWS: dict[str, dict[str, Any]] = {
-    "ps pgrep pidof pstree  free vmstat iostat mpstat sar lscpu lsmem lsblk lsusb lsmod "
-    "modinfo lsof lsns lsipc getconf "
-    "getent locale acpi sensors   ipcs cal ncal  lshw dmidecode dircolors ": {"why": "tells"},
-    "lspci": {"why": "tells", "network": "-q -Q", "mutating": ""},
+    "ps pgrep pidof pstree free vmstat iostat mpstat lscpu lsmem lsblk lsusb lsmod modinfo lsns lsipc "
+    "locale acpi ipcs cal ncal dircolors": {"why": "tells"},
+    "sar": {"why": "tells", "mutating": "-o=>"},
+    "sensors": {"why": "tells", "mutating": "-s --set", "read": "-c= --config-file="},
+    "lshw": {"why": "tells", "style": "single", "mutating": "-dump=> -X"},
+    "dmidecode": {"why": "tells", "mutating": "--dump-bin=>", "read": "-d= -s= -t= --dev-mem= --string= --type="},
+    "getconf": {"why": "tells", "complex": "-v="},
+    "getent": {"judge": "getent", "why": "tells"},
+    "lsof": {
+        "judge": "resolves",
+        "why": "tells",
+        "mutating": "-D=",
+        "read": "-a -b -c= -d= -g -p= -s -u= -t -l -U -F -r",
+    },
+    "lspci": {"why": "tells", "network": "-q -Q", "unknown": "-M -H= -A= -O="},
     "nvidia-smi": {
         "why": "tells",
         "only": True,
@@ -122,6 +133,7 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "hostname domainname nisdomainname": {
         "why": "tells",
+        "network": "-f --fqdn --long -d --domain -i --ip-address -A --all-fqdns -a --alias",
         "most": 0,
         "extra": "mutating",
         "mutating": "-F= --file= -b --boot",
@@ -134,7 +146,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "mutating": "--rotate --flush --sync --relinquish-var --smart-relinquish-var --setup-keys "
         "--update-catalog --cursor-file=>",
         "destructive": "--vacuum-size= --vacuum-time= --vacuum-files=",
-        "network": "",
+        "unknown": "--root= --image= -M= --machine=",
         "lost": "old log entries",
         "read": "-u= -n -p= -S= -U= -g= -o= -t= -b -k -f -e -x -r --unit= --lines --since= --until= "
         "--grep= --output= --priority= "
@@ -154,21 +166,44 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "ip": {"judge": "ip", "why": "tells"},
     "ifconfig iwconfig": {"why": "tells", "most": 1, "extra": "mutating", "unknown": "-f="},
-    "route arp brctl": {"why": "tells", "most": 0, "extra": "mutating", "read": "-n -a -v -e -A="},
-    "ss": {"why": "tells", "mutating": "-K --kill -D=> --diag=>", "read": "-f= -A= -F= --family= --query= --filter="},
-    "netstat": {"why": "tells"},
+    "route arp brctl": {
+        "judge": "resolves",
+        "why": "tells",
+        "most": 0,
+        "extra": "mutating",
+        "mutating": "-f -s -d -S -C -F",
+        "read": "-n -a -v -e -A=",
+    },
+    "ss": {
+        "why": "tells",
+        "mutating": "-K --kill -D=> --diag=>",
+        "network": "-r --resolve",
+        "read": "-f= -A= -F= --family= --query= --filter=",
+    },
+    "netstat": {"judge": "resolves", "why": "tells", "read": "-f= -p= -I= -w= -M= -N="},
     "mount": {"judge": "mount", "why": "lists mounts", "category": "mutating"},
     "umount losetup swapon swapoff  pivot_root  modprobe insmod rmmod depmod udevadm setterm loadkeys": {
         "category": "mutating",
         "why": "changes the running system",
     },
     "findmnt": {"why": "tells", "read": "-o= -t= -s= -T= -S= -N="},
-    "blkid": {"why": "tells", "mutating": "-w=> -g -c=> --cache-file=>", "read": "-o= -t= -s= -L= -U="},
+    "blkid": {
+        "category": "mutating",
+        "why": "writes what it found to its cache",
+        "reversible": True,
+        "read": "-o= -t= -s= -L= -U=",
+    },
     "fdisk sfdisk cfdisk gdisk sgdisk parted ": {**_DISK, "judge": "disks"},
     "mkfs mkswap mke2fs wipefs blkdiscard  badblocks hdparm cryptsetup mdadm lvremove "
     "vgremove pvremove lvreduce "
     "zpool zfs btrfs dmsetup nvme e2fsck fsck tune2fs resize2fs debugfs ": _DISK,
-    "lvs vgs pvs lvdisplay vgdisplay pvdisplay dumpe2fs": {"why": "tells"},
+    "lvs vgs pvs lvdisplay vgdisplay pvdisplay": {
+        "why": "tells",
+        "only": True,
+        "read": "-a -o= -O= -S= -v -q -h --all --options= --sort= --select= --units= --noheadings --nosuffix "
+        "--separator= --reportformat= --segments --maps -m -c -C --colon --columns --unbuffered --aligned --rows",
+    },
+    "dumpe2fs": {"why": "tells", "read": "-o= -i"},
     "fstrim lvcreate vgcreate pvcreate lvextend": {"category": "mutating", "why": "changes storage"},
     "shutdown reboot poweroff halt init telinit": _HALT,
     "kill": {"judge": "kill", "category": "mutating", "why": "sends a signal", "reversible": False},

@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 ROWS: dict[str, dict[str, Any]] = {
-    "grep egrep fgrep zgrep zegrep zfgrep bzgrep xzgrep pcregrep pcre2grep cut paste tr "
+    "grep egrep fgrep zgrep zegrep zfgrep bzgrep xzgrep cut paste tr "
     "fold fmt pr expand unexpand column colrm comm "
-    "join od hexdump hd strings jq look tsort numfmt zcat bzcat xzcat gzcat lzcat "
-    "zstdcat zmore cloc tokei scc "
-    "readelf addr2line c++filt msgcat cmark html2text pdfinfo  wdiff toilet "
-    "cowsay figlet": {"why": "reads"},
-    "nm size": {"why": "reads", "complex": "--plugin="},
+    "join od hexdump hd jq look tsort numfmt zcat bzcat xzcat gzcat lzcat "
+    "zstdcat readelf addr2line c++filt strings tokei cmark pdfinfo toilet figlet": {"why": "reads"},
+    "pcregrep pcre2grep": {"category": "complex", "why": "a pattern can run a program"},
+    "cloc": {
+        "why": "counts",
+        "only": True,
+        "read": "--by-file --json --csv --xml --yaml --md --quiet --progress-rate= --exclude-dir= --include-lang= "
+        "--exclude-lang= --exclude-ext= --include-ext= --hide-rate --by-percent= --sum-one --skip-uniqueness",
+    },
+    "scc": {"why": "counts", "mutating": "-o=> --output=> --format-multi="},
+    "msgcat": {"why": "reads", "mutating": "-o=> --output-file=>"},
+    "html2text": {"category": "unknown", "why": "reads pages, which may be on a server, and may write"},
+    "wdiff": {"why": "compares", "complex": "-a --auto-pager -d --diff-input"},
+    "cowsay cowthink": {"why": "prints", "complex": "-f="},
+    "nm size": {"why": "reads", "complex": "--plugin=", "listed": True},
     "sort": {
         "why": "orders lines",
         "mutating": "-o=> --output=>",
@@ -82,32 +92,39 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "bat batcat": {
         "why": "shows",
-        "complex": "--pager=",
+        "complex": "--pager= --paging= --lessopen",
+        "mutating": "--generate-config-file",
         "read": "-l= -H= -r= -m= --language= --line-range= --style= --theme= --color= "
-        "--paging= --highlight-line= --wrap= --tabs= --terminal-width= --map-syntax=",
+        "--highlight-line= --wrap= --tabs= --terminal-width= --map-syntax=",
         "judge": "subs",
         "subs": {"cache": {"category": "mutating", "why": "rebuilds its cache"}},
         "default": "read-only",
     },
-    "less zless more most pg": {
-        "why": "shows",
+    "less zless more zmore most pg": {
+        "category": "complex",
+        "why": "a pager: its keys, and what LESSOPEN names, run programs",
         "mutating": "-o=> -O=> --log-file=> --LOG-FILE=>",
         "complex": "-k= --lesskey-file= --lesskey-src= --lesskey-content= -t= --tag= -T= --tag-file=",
         "judge": "pager",
         "read": "-b= -h= -j= -p= -P= -x= -y= -z= -D= --pattern= --prompt= --shift= --tabs=",
     },
-    "man info apropos whatis tldr": {
-        "why": "shows a manual",
+    "info": {"category": "complex", "why": "its keys run programs"},
+    "tldr": {"category": "network", "why": "fetches pages"},
+    "apropos whatis": {"why": "looks up manuals", "complex": "-C= --config-file=", "read": "-s= -m= -M= -L="},
+    "man": {
+        "category": "complex",
+        "why": "starts a pager, whose keys run programs",
+        "judge": "manual",
         "complex": "-P= --pager= -H --html -C= --config-file= -p= --preprocessor= --gxditview -X -T -t "
         "--troff "
         "--where-cat --restore=",
-        "mutating": "-o=> --output=> --dribble=>",
-        "read": "-s= -S= -M= -k -f -e= -L= -m= -l -a",
+        "mutating": "-u --update --no-update",
+        "read": "-s= -S= -M= -k -f -w -W --where --path --location --apropos --whatis -e= -L= -m= -l -a",
     },
     "yq": {
         "why": "reads",
         "mutating": "-i --inplace --in-place -s= --split-exp=",
-        "complex": "--from-file=",
+        "complex": "--from-file= --security-enable-system-operator",
         "read": "-p= -o= -I= --input-format= --output-format= --indent= --arg= --argjson=",
     },
     "xmllint": {
@@ -116,6 +133,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "complex": "--shell --catalogs",
         "read": "--xpath= --encode= --pattern= --path= --maxmem=",
         "network": "--load-trace",
+        "address": "network",
         "unknown": "--schema= --dtdvalid= --relaxng= --noent --valid --postvalid --xinclude --loaddtd",
     },
     "xsltproc": {"category": "unknown", "why": "runs a stylesheet, which may write files"},
@@ -128,17 +146,23 @@ ROWS: dict[str, dict[str, Any]] = {
         "why": "reads",
         "read": "-e= -i= -f= -s= -S= -o= -P= --exclude= --include= --format= --shell= --severity=",
     },
-    "hadolint yamllint markdownlint vale codespell": {
+    "hadolint yamllint codespell": {
         "why": "reads",
-        "mutating": "-w --write-changes  --fix",
+        "mutating": "-w --write-changes -i= --interactive=",
         "read": "-c= -d= -f= --config=",
     },
+    "markdownlint vale": {"category": "unknown", "why": "its configuration may be code", "mutating": "--fix -o=>"},
     "msgfmt msgmerge xgettext": {"category": "mutating", "why": "writes catalogs"},
     "pdftotext": {"category": "mutating", "why": "writes a text file"},
     "fzf": {"category": "complex", "why": "runs commands that are bound to keys or given as preview"},
-    "tput clear reset": {"why": "speaks to the terminal"},
+    "tput clear": {"why": "speaks to the terminal", "complex": "-S"},
+    "reset": {"category": "complex", "why": "runs what the terminal's description names"},
     "ctags etags cscope gtags": {"category": "mutating", "why": "writes an index", "complex": "--options="},
-    "diffstat lsdiff filterdiff interdiff": {"why": "reads", "read": "-p= -w="},
+    "diffstat lsdiff filterdiff grepdiff interdiff": {
+        "why": "reads",
+        "mutating": "-o=> --in-place",
+        "read": "-p= -w=",
+    },
     "delta": {"category": "complex", "why": "runs a pager that is set elsewhere"},
     "printf": {"judge": "printf", "why": "prints"},
     "vim vi nvim nano pico emacs emacsclient ed ex view rvim gvim code subl kak helix hx "
