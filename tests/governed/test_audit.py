@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import stat
 import threading
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_an_audit_that_became_shorter_is_noticed(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_refused(ws: Path) -> None:
     with pytest.raises(Refused) as error:
-        bounded(ws, audit=ws / "in" / "audit")
+        bounded(ws, audit=ws.parent / "outside" / "secret" / "audit")
     assert error.value.code == "audit_unavailable"
 
 
@@ -242,3 +243,40 @@ def test_the_record_carries_the_decision(ws: Path, own_state: Path) -> None:
         assert meta["decision"] == expected
     plain = veil.run(["ls"], cwd=ws, project=str(ws))
     assert "decision" not in veil.detail(plain.id, selector="meta", project=str(ws)).meta
+
+
+def test_no_audit_lies_where_commands_can_write(ws: Path) -> None:
+    (ws.parent / "link").symlink_to(ws)
+    for path in (ws / "audit", ws.parent / "link" / "audit", ws / "sub" / ".." / "audit"):
+        with pytest.raises(BadInput, match="outside the workspace"):
+            bounded(ws, audit=path)
+    assert not (ws / "audit").exists()
+
+
+def test_another_file_in_the_place_of_the_audit_is_noticed(tmp_path: Path) -> None:
+    audit = filled(tmp_path / "a")
+    (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
+    (tmp_path / "b").rename(tmp_path / "a")
+    with pytest.raises(Refused, match="another file"):
+        audit.append("x", {})
+
+
+def test_forked_processes_write_one_chain_with_their_parent(tmp_path: Path) -> None:
+    audit = filled(tmp_path / "a")
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            try:
+                for number in range(40):
+                    audit.append("child", {"number": number})
+            finally:
+                os._exit(0)
+        children.append(child)
+    for number in range(40):
+        audit.append("parent", {"number": number})
+    for child in children:
+        os.waitpid(child, 0)
+    audit.append("last", {})
+    found = verify(tmp_path / "a", audit.head)
+    assert (found.lines, found.problems) == (5 + 160 + 1, ())

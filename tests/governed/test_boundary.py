@@ -441,3 +441,31 @@ def test_it_is_imported_by_its_first_use() -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([PYTHON, "-c", code], env=env, capture_output=True, text=True, timeout=120)
     assert done.stdout == "False Boundary False\n", done.stderr
+
+
+def test_commands_at_the_same_time_share_the_seconds_of_a_budget(ws: Path) -> None:
+    at = bounded(ws, allow("sleep"), budget=Budget(wall=2.0))
+    ended: list[str] = []
+
+    def work() -> None:
+        try:
+            at.run(["sleep", "60"])
+        except (Denied, EffectUnknown) as error:
+            ended.append(error.code)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended == ["budget_spent"] * 6
+    assert at.spent.dispatches == 1, "the one that runs has all that is left"
+    assert at.spent.wall < 2 * 2.0 + 60
+    assert kinds(at).count("dispatch") == 1
+
+
+def test_what_was_set_aside_and_not_used_is_there_for_the_next(ws: Path) -> None:
+    at = bounded(ws, allow("cat"), budget=Budget(wall=60.0))
+    for _ in range(3):
+        assert at.run(["cat", "in"], timeout_s=59).returncode == 0
+    assert at.spent.wall < 60

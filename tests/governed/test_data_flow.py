@@ -125,3 +125,23 @@ def test_what_a_text_starts_needs_its_clearance_too(keyed: Path) -> None:
     assert at.run(["sh", "-c", "wc -c keys/deep/id"]).returncode == 0
     with pytest.raises(Denied, match="cat is cleared for internal only"):
         at.run(["sh", "-c", "c\\at keys/deep/id"])
+
+
+def test_what_a_shell_makes_of_a_pattern_may_be_any_of_it(keyed: Path) -> None:
+    at = bounded(keyed, policy(), approver=lambda question: True)
+    for text in ("cat *", "cat k*/*/id", 'for x in keys; do cat "$x/deep/id"; done', "cat keys/d*/id", "cat $HOME"):
+        with pytest.raises(Denied) as error:
+            at.run(["sh", "-c", text])
+        # a slash behind a star, or behind a variable, is taken for the beginning of a path
+        assert error.value.code == ("outside_workspace" if "*/" in text or "x/" in text else "data_flow_denied"), text
+    (keyed / "sub" / "x").write_text("x\n")
+    assert at.run(["sh", "-c", "cat sub/*"]).stdout == "x\n"
+
+
+def test_a_label_holds_where_case_makes_no_difference() -> None:
+    rows = (("Keys/**", "secret"), ("caf\u00e9", "secret"))
+    assert [label.name for label in carried(["KEYS/id", "keys/", "cafe\u0301"], rows)] == [
+        "KEYS/id",
+        "keys",
+        "cafe\u0301",
+    ]

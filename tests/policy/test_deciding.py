@@ -140,6 +140,9 @@ def test_network_as_a_condition() -> None:
     assert answer(["curl", "https://example.org"], quiet) == "ask"
     assert answer(["wget", "x"], Rule("net", "deny", network=True), level="always_allow") == "deny"
     assert answer(["ls"], Rule("net", "deny", network=True), level="always_allow") == "allow"
+    for argv in (["rsync", "--delete", "a", "h:b"], ["sh", "-c", "rm x; c\\url h"], ["nice", "curl", "-o", "f", "h"]):
+        assert answer(argv, Rule("net", "deny", network=True), level="always_allow") == "deny", argv
+    assert answer(["rm", "-rf", "x"], Rule("net", "deny", network=True), level="always_allow") == "allow"
 
 
 # -- names

@@ -20,6 +20,7 @@ from typing import Any
 from veil.model.errors import Refused
 
 START = "0" * 64
+_MODE = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 def _canonical(line: Mapping[str, Any]) -> bytes:
@@ -45,10 +46,11 @@ class Audit:
         self._lock = threading.Lock()
         self._memory: list[bytes] = []
         self._head, self._count, self._size = START, 0, 0
+        self._process = os.getpid()
         if self.path is not None:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                self._fd = os.open(self.path, _MODE, 0o600)
             except OSError as error:
                 raise self._unavailable(error) from error
             with self._lock:
@@ -80,6 +82,7 @@ class Audit:
                 self._count, self._head = line["n"], line["hash"]
                 return line
             try:
+                self._reopened()
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
                 try:
                     self._catch_up()
@@ -109,6 +112,7 @@ class Audit:
 
     def _catch_up(self) -> None:
         """Read what other processes have appended; whoever is not at the end of the chain may not go on with it."""
+        self._still_there()
         size = os.fstat(self._fd).st_size
         if size == self._size:
             return
@@ -127,6 +131,19 @@ class Audit:
         if not good:
             raise self._unavailable("its last line is damaged")
         self._count, self._head, self._size = line["n"], found, size
+
+    def _reopened(self) -> None:
+        """A forked process shares the lock of its parent until it has opened the file itself."""
+        if self._process != os.getpid():
+            assert self.path is not None
+            self._fd, self._process = os.open(self.path, _MODE & ~os.O_CREAT), os.getpid()
+
+    def _still_there(self) -> None:
+        """The file of this name is the one that is written to."""
+        assert self.path is not None
+        held, named = os.fstat(self._fd), os.stat(self.path)
+        if (held.st_dev, held.st_ino) != (named.st_dev, named.st_ino):
+            raise self._unavailable("another file is in its place")
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Every line, oldest first, as it was written."""

@@ -101,11 +101,16 @@ class Boundary:
         self._running: set[Orders] = set()
         self._lock = threading.Lock()
         self._lent = isinstance(audit, Audit)
-        self.audit = audit if isinstance(audit, Audit) else Audit(audit or self._own_audit())
+        self.audit = audit if isinstance(audit, Audit) else self._opened(audit or self._own_audit())
         self.approver = approver
         self._consent = Consent(
             approver, self.audit, denials, hashed, remember, lambda *at: self._gate.decide(*at).seen
         )
+
+    def _opened(self, path: str | os.PathLike[str]) -> Audit:
+        if self.workspace.inside(os.path.realpath(path)):
+            raise BadInput("audit", os.fspath(path), "a file outside the workspace, where no command can write to it")
+        return Audit(path)
 
     def _own_audit(self) -> Path:
         session = wiring.session(dict(os.environ), self._options.get("project"))
@@ -225,17 +230,23 @@ class Boundary:
             approval = self._consent.take(passed.binding)
             if approval is None:
                 raise self._refused(passed, "its approval was used up or has expired", "approval_used")
-        why = self._account.begin()
-        if why is not None:
-            raise self._refused(passed, why, "budget_spent")
-        self.audit.append("dispatch", {"id": passed.id, "approval": approval, "effect": "unknown"})
+        seconds = self._account.begin(passed.call.timeout)
+        if isinstance(seconds, str):
+            raise self._refused(passed, seconds, "budget_spent")
+        try:
+            self.audit.append("dispatch", {"id": passed.id, "approval": approval, "effect": "unknown"})
+            return self._perform(passed, seconds)
+        finally:
+            self._account.end(seconds)
+
+    def _perform(self, passed: Passed, seconds: float) -> GovernedResult:
         orders = Orders()
         with self._lock:
             self._running.add(orders)
         try:
             return Performance(
                 passed,
-                replace(passed.call, timeout=self._account.left(passed.call.timeout)),
+                replace(passed.call, timeout=seconds),
                 self._gate,
                 self._executables,
                 self._environment,

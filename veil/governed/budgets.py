@@ -53,6 +53,7 @@ class Account:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._spent = Spent()
+        self._aside = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -78,13 +79,31 @@ class Account:
             return f"a dispatch has used {spent.memory} bytes of memory, more than {budget.memory}"
         return None
 
-    def begin(self) -> str | None:
-        """Charge one dispatch; or say which bound is used up, and charge nothing."""
+    def begin(self, timeout: float) -> float | str:
+        """Charge one dispatch and set seconds aside for it.
+
+        Those that run at the same time share what is left: together they cannot take more. ``end`` gives back what was
+        set aside.
+
+        Returns:
+            The seconds that it may take, at most ``timeout``; or why it may not start, and nothing is charged.
+        """
         with self._lock:
             why = self._empty()
-            if why is None:
-                self._spent.dispatches += 1
-            return why
+            if why is not None:
+                return why
+            if self.budget.wall is not None:
+                timeout = min(timeout, self.budget.wall - self._spent.wall - self._aside)
+                if timeout <= 0:
+                    return f"all that is left of {self.budget.wall:g} seconds is set aside for what runs now"
+            self._aside += timeout
+            self._spent.dispatches += 1
+            return timeout
+
+    def end(self, seconds: float) -> None:
+        """Nothing has to be set aside for it any more; what it took has been charged."""
+        with self._lock:
+            self._aside -= seconds
 
     def charge(self, wall: float, cpu: float, memory: int) -> None:
         """What a dispatch has used, however it ended."""
@@ -92,10 +111,3 @@ class Account:
             self._spent.wall += max(0.0, wall)
             self._spent.cpu += max(0.0, cpu)
             self._spent.memory = max(self._spent.memory, memory)
-
-    def left(self, timeout: float) -> float:
-        """Seconds that a dispatch with this timeout may take."""
-        with self._lock:
-            return (
-                timeout if self.budget.wall is None else min(timeout, max(0.001, self.budget.wall - self._spent.wall))
-            )

@@ -116,7 +116,7 @@ class Judge:
         """What is forbidden among the programs that a shell would start; and what nobody can tell may be git."""
         for one in within.programs:
             yield from self._git(one, git, argv, cwd, lookup)
-            yield from self._against(one, Situation(cwd, False, lookup), errors)
+            yield from self._against(one, Situation(cwd, self._connects(one), lookup), errors)
         if within.unclear:
             why = f"what it starts cannot be read for sure, and could be git ({within.unclear}); write the program out"
             yield Reason("deny", "builtin:git", why, argv[0])
@@ -133,7 +133,7 @@ class Judge:
     ) -> Iterator[Reason]:
         name = one.argv[0]
         try:
-            network = one.sure and self._asks_network and self._tables.risk(one.argv)[0] == "network"
+            network = one.sure and self._connects(one)
             found = concerns(one, self._tables, self._named) if one.sure else ()
             texts = tuple(self._texts(one, found)) if one.sure else ()
         except Exception as error:  # what cannot be judged is not allowed
@@ -161,6 +161,16 @@ class Judge:
             yield Reason("allow", "builtin:git-read", "one of the six reads, hardened", name)
             return
         yield from self._weighed(one, self._counted(one, found, within), allowing, bool(held))
+
+    def _connects(self, one: Seen) -> bool:
+        """Whether a program is known to connect, as far as a rule asks. A worse thing that it does hides no other."""
+        if not self._asks_network:
+            return False
+        category = self._tables.risk(one.argv)[0]
+        if category != "destructive":
+            return category == "network"
+        fewer = (one.argv[:at] + one.argv[at + 1 :] for at in range(1, min(len(one.argv), 64)))
+        return any(self._tables.risk(words)[0] == "network" for words in fewer)
 
     def _git(self, one: Seen, git: Program, argv: Sequence[str], cwd: str, lookup: Lookup) -> Iterator[Reason]:
         """Raw git, in front, behind launchers or in a text."""

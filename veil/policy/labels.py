@@ -6,6 +6,7 @@ The built-in model has three levels, ``public < internal < secret``. A host with
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -78,15 +79,16 @@ def carried(paths: Sequence[str], labels: Sequence[tuple[str, str]]) -> tuple[La
     could match below it counts too.
     """
     found = []
-    for path in paths:
-        level = None
+    labels = [(_folded(pattern), level) for pattern, level in labels]
+    for name in paths:
+        path, level = _folded(name), None
         for pattern, sensitivity in labels:
             if _covers(pattern, path.rstrip("/")):
                 level = sensitivity
         inside = [row for row in labels if _below(row[0], path)]
         worst = max([level or LEVELS[0], *(row[1] for row in inside)], key=LEVELS.index)
         if worst != LEVELS[0]:
-            found.append(Label(path.rstrip("/"), worst))
+            found.append(Label(name.rstrip("/"), worst))
     return tuple(found)
 
 
@@ -96,6 +98,11 @@ def _below(pattern: str, path: str) -> bool:
         return True
     plain, *wild = re.split(r"[*?\[]", pattern, maxsplit=1)
     return bool(wild) and path.endswith("/") and path.startswith(plain)
+
+
+def _folded(text: str) -> str:
+    """For file systems to which case and composition make no difference."""
+    return unicodedata.normalize("NFC", text).casefold()
 
 
 def _covers(pattern: str, path: str) -> bool:

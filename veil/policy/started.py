@@ -55,7 +55,8 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
         programs += read.programs
         if _MADE.search(text):
             unclear = unclear or read.unclear
-    parts = dict.fromkeys(words for words in programs if words[0] and OPEN not in words[0] and words != argv)
+    known = {argv, *(one.argv for one in seen if one.sure)}
+    parts = dict.fromkeys(words for words in programs if words[0] and OPEN not in words[0] and words not in known)
     made = tuple(Seen(words, -1, lookup(words[0]), sure=False, through=(argv[0],)) for words in parts)
     for one in made:
         if "/" in one.argv[0] and one.program.path is None and one.argv[0] not in argv:
