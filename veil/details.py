@@ -94,7 +94,7 @@ def detail(
     Raises:
         NotFound: there is no such record; names those that exist.
         BadInput: text that is no id, no selector or no regular expression.
-        Refused: the pattern takes too long (code ``pattern_timeout``).
+        Refused: the pattern takes too long, or too much memory (codes ``pattern_timeout``, ``pattern_too_large``).
     """
     _require(selector, match)  # in front of the look for the run
     session = wiring.session(dict(os.environ), project)

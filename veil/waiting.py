@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from veil.asking import number
 from veil.model.errors import BadInput, Refused
+from veil.model.unrolling import too_large
 
 #: How often the output and the port are looked at (seconds).
 _LOOK = 0.02
@@ -63,9 +64,12 @@ class _Output:
     def __init__(self, handle: Awaited, pattern: str) -> None:
         import regex
 
+        expected = too_large(pattern) if isinstance(pattern, str) else "a regular expression as text"
+        if expected is not None:
+            raise BadInput("pattern", pattern, expected)
         try:
             self._pattern = regex.compile(pattern, regex.MULTILINE)
-        except (regex.error, TypeError) as error:
+        except (regex.error, OverflowError, RecursionError) as error:
             raise BadInput("pattern", pattern, f"a regular expression ({error})") from None
         self._handle = handle
         self._cursors = {"stdout_cursor": 0, "stderr_cursor": 0}

@@ -159,6 +159,18 @@ def test_the_time_limit_is_for_the_whole_search() -> None:
     """Lines that each take a while, none of them too long by itself."""
     with pytest.raises(Refused):
         grep((b"a" * 18 + b"b\n") * 100_000, compiled("(?:a|aa)+$"), seconds=0.3)
+    begun = time.process_time()
+    with pytest.raises(Refused):  # also where a few of them are all that is looked at between two other looks
+        grep((b"a" * 26 + b"b\n") * 199, compiled("(a|aa)+$"), seconds=0.3)
+    assert time.process_time() - begun < 10
+
+
+def test_a_pattern_that_needs_very_much_memory_is_refused() -> None:
+    with pytest.raises(BadInput, match="unroll"):
+        compiled("((a{300}){300}){30}")
+    with pytest.raises(Refused) as refused:
+        grep(b"aaa\n", compiled("(?R)"), seconds=60)
+    assert refused.value.code == "pattern_too_large"
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a-", "*", "(?P<n>x)(?P<n"])

@@ -16,11 +16,10 @@ from typing import Any, Literal
 
 from veil.model.errors import BadInput
 from veil.model.outcome import Stream
+from veil.model.unrolling import too_large
 
 #: Seconds that all patterns of one check may take together.
 SECONDS = 1.0
-#: Elements that counted repetitions may unroll to (a million of them take a third of a gigabyte to compile).
-MAX_UNROLLED = 50_000
 #: Characters next to a gap that no match may use: an anchor, a word border or a cut character there would lie.
 MARGIN = 8
 
@@ -32,18 +31,13 @@ Found = Literal["found", "missing", "unknown", "slow"]
 _EITHER = r"\(\*|\(\?\(|\(\?[a-zA-Z-]*[rx]|\(\?(?:R|&|P>|[0-9+-])|\{[^}]*<"  # verbs, conditions, calls, fuzzy
 _AHEAD = re.compile(r"\(\?[=!>]|[*+?}]\+|" + _EITHER)
 _BEHIND = re.compile(r"\(\?<[=!]|\\G|" + _EITHER)
-_COUNTED = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 
 
 def parsed(argument: str, pattern: str) -> str:
     """The pattern itself when it can be used. Raises ``BadInput`` with ``facts["position"]`` when it cannot."""
-    size = _unrolled(pattern)
-    if size > MAX_UNROLLED:
-        raise BadInput(
-            argument,
-            pattern,
-            f"a pattern whose counted repetitions unroll to at most {MAX_UNROLLED} elements, not {size}",
-        )
+    expected = too_large(pattern)
+    if expected is not None:
+        raise BadInput(argument, pattern, expected)
     import regex
 
     try:
@@ -96,51 +90,3 @@ def _search(pattern: str, text: str, start: int, until: float) -> Any:
         raise TimeoutError
     # concurrent: other threads go on (they drain pipes) while a search runs
     return _compiled(pattern).search(text, start, timeout=left, concurrent=True)
-
-
-def _unrolled(pattern: str) -> int:
-    """Elements of the pattern after unrolling its counted repetitions. An upper estimate: a quantifier counts by its
-    greater bound, and what is really a literal brace may count as one."""
-    groups: list[list[int]] = [[0, 0]]  # of each open group: its size so far, the size of its last element
-    place = 0
-    while place < len(pattern):
-        sign = pattern[place]
-        counted = _COUNTED.match(pattern, place) if sign == "{" else None
-        group = groups[-1]
-        if counted is not None:
-            low, high = counted.group(1), counted.group(2)
-            times = max(_number(low), _number(high or ""), 1)
-            group[0] += group[1] * (times - 1)
-            group[1] *= times
-            place = counted.end()
-            continue
-        if sign == "(":
-            groups.append([0, 0])
-        elif sign == ")" and len(groups) > 1:
-            size, _ = groups.pop()
-            groups[-1] = [groups[-1][0] + max(size, 1), max(size, 1)]
-        elif sign == "[":
-            place = _end_of_set(pattern, place)
-            group[0], group[1] = group[0] + 1, 1
-        elif sign not in "*+?|^$":
-            place += sign == "\\"
-            group[0], group[1] = group[0] + 1, 1
-        place += 1
-    return sum(size for size, _ in groups)
-
-
-def _number(digits: str) -> int:
-    # more digits than any sensible bound: the engine refuses such a count itself
-    return int(digits) if digits and len(digits) < 12 else (10**12 if digits else 0)
-
-
-def _end_of_set(pattern: str, place: int) -> int:
-    """Index of the ``]`` that ends the set opened at ``place`` (the last index when none does)."""
-    index = place + 1
-    if pattern[index : index + 1] == "^":
-        index += 1
-    if pattern[index : index + 1] == "]":
-        index += 1
-    while index < len(pattern) and pattern[index] != "]":
-        index += 2 if pattern[index] == "\\" else 1
-    return min(index, len(pattern) - 1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veil.model.errors import BadInput, Refused
+from veil.model.unrolling import too_large
 from veil.present.paging import DEFAULT_LIMIT
 from veil.present.text import safe_text
 
@@ -56,6 +57,9 @@ def compiled(pattern: str) -> Any:
 
     if not isinstance(pattern, str):
         raise BadInput("match", pattern, "a regular expression as text")
+    expected = too_large(pattern)
+    if expected is not None:
+        raise BadInput("match", pattern, expected)
     try:
         return regex.compile(pattern)
     except regex.error as wrong:
@@ -84,7 +88,7 @@ def grep(
         line_characters: a longer line is cut in the reply (never for the search).
 
     Raises:
-        Refused: with code ``pattern_timeout``.
+        Refused: with code ``pattern_timeout``, or ``pattern_too_large`` when the search takes too much memory.
     """
     lines = data.decode("utf-8", "replace").split("\n")
     if not lines[-1]:
@@ -117,13 +121,14 @@ def _found(pattern: Any, lines: Sequence[str], first: int, seconds: float) -> It
     source = pattern.pattern.removeprefix("(?i)")
     free = _ORDINARY if "(" not in source and len(_repeat.findall(source)) <= 1 else -1
     for start in range(first - 1, len(lines), _AT_A_TIME):
-        left = deadline - time.monotonic()
         try:
-            if left <= 0:
-                raise TimeoutError
+            _left(deadline)
             for number, line in enumerate(lines[start : start + _AT_A_TIME], start + 1):
                 line = line.removesuffix("\r")
-                hit = search(line) if len(line) <= free else search(line, timeout=left)
+                if len(line) <= free:
+                    hit = search(line)
+                else:  # asked again for each: every one of them may take nearly all that is left
+                    hit = search(line, timeout=_left(deadline))
                 if hit is not None:
                     yield number
         except TimeoutError:
@@ -132,3 +137,13 @@ def _found(pattern: Any, lines: Sequence[str], first: int, seconds: float) -> It
                 code="pattern_timeout",
                 seconds=seconds,
             ) from None
+        except (MemoryError, RecursionError):
+            raise Refused("the pattern takes too much memory; make it simpler", code="pattern_too_large") from None
+
+
+def _left(deadline: float) -> float:
+    """Seconds until then. Raises ``TimeoutError`` when there are none."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
