@@ -46,6 +46,8 @@ def test_a_path_that_nobody_looked_at_is_inconclusive() -> None:
     assert FileExists().judge("b", there).status == "inconclusive"
     assert FileAbsent().judge("b", there).status == "inconclusive"
     assert FileExists().judge(["a", "b"], there).status == "inconclusive"
+    closed = FileExists().judge("b", seen(look_gaps={"b": "Permission denied"}))
+    assert (closed.status, closed.message) == ("inconclusive", "'b' could not be looked at: Permission denied")
     assert FileExists().judge(["gone", "b"], there).status == "failed"
 
 

@@ -100,6 +100,11 @@ def test_what_waits_for_nobody_is_left_alone(text: str, exit: int) -> None:
     assert interactive(record(text, exit)) is None
 
 
+def test_what_never_started_waited_for_nobody() -> None:
+    outcome = Outcome(ended="spawn_failed", exit=126, stdout=Stream(), stderr=Stream(), spawn_error="Permission denied")
+    assert interactive(Record("cmd1", 0.0, "passwd", ("/etc/passwd",), "/", Observation(outcome))) is None
+
+
 def test_an_argv_is_read_too() -> None:
     assert "vim waits" in str(interactive(record(None, 1, ("/usr/bin/vim", "a file"))))
     assert interactive(record(None, 1, ("echo", "; vim"))) is None

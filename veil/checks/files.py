@@ -49,6 +49,9 @@ class FileCheck:
             return Judgement(self.name, "failed", expected, got, f"{shown(path)} should {wish}: {state}{more}")
         if unknown:
             why = f"nobody looked whether {listed(unknown)} exists when the run ended"
+            gaps = seen.findings.notes.get("look_gaps", {})
+            if unknown[0] in gaps:
+                why = f"{shown(unknown[0])} could not be looked at: {gaps[unknown[0]]}"
             return Judgement(self.name, "inconclusive", expected, None, why)
         state = "exists" if self.wanted else "is absent"
         return Judgement(self.name, "passed", expected, None, f"{listed(each(expected))} {state}")

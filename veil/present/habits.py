@@ -210,6 +210,8 @@ _WHEN_FAILED: dict[str, Callable[[Simple], str | None]] = {
 
 def interactive(record: Record) -> str | None:
     """Advice when a command waits for a person: there is none, and its standard input is empty."""
+    if record.observation.outcome.ended == "spawn_failed":
+        return None  # it never began to wait
     failed = not record.observation.outcome.ok
     for simple in commands(record):
         program = re.sub(r"^(python3?)\.\d+$", r"\1", simple.program)
