@@ -86,11 +86,13 @@ SHAPES: list[tuple[str, dict[str, Any]]] = [
 
 def test_every_reply_keeps_to_its_schema(here: Path) -> None:
     async def work(client: Client) -> list[dict[str, Any]]:
-        await client.list_tools()
+        schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         found = []
         for name, arguments in SHAPES:
             told = await client.call_tool(name, arguments)
             assert json.loads(told.content[0].text) == told.structured_content  # type: ignore[union-attr]
+            known = (schemas[name] or {})["properties"]
+            assert set(told.structured_content or {}) <= set(known), "a field that no schema has"
             found.append(told.structured_content or {})
         return found
 
