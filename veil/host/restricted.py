@@ -6,15 +6,18 @@ import _thread
 from collections.abc import Callable
 from typing import TypeVar
 
+from veil.model.plan import Restrict
+
 T = TypeVar("T")
 
 
-def start(restrict: Callable[[], None] | None, begin: Callable[[], T]) -> T:
+def start(restrict: Restrict | None, begin: Callable[[], T]) -> T:
     """``begin()`` of a thread on which ``restrict()`` went before; without one, ``begin()`` of this thread.
 
     Landlock domains, seccomp filters, capabilities and no_new_privs belong to the thread that asked for them and go
-    down to the children that it starts, so a thread that ends right after the start confines the child alone. Whatever
-    either raises is raised here.
+    down to the children that it starts, so a thread that ends right after the start confines the child alone. What
+    ``restrict()`` answers, if anything, is called with what was begun (``None`` when nothing was). Whatever any of them
+    raises is raised here.
     """
     if restrict is None:
         return begin()
@@ -25,8 +28,12 @@ def start(restrict: Callable[[], None] | None, begin: Callable[[], T]) -> T:
 
     def work() -> None:
         try:
-            restrict()
-            begun.append(begin())
+            settle = restrict()
+            try:
+                begun.append(begin())
+            finally:
+                if settle is not None:
+                    settle(begun[0] if begun else None)
         except BaseException as error:  # raised again on the thread that asked
             failed.append(error)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from veil.model.command import LeftRunning, Limits, Request
 from veil.model.outcome import Findings, Outcome
@@ -87,6 +87,10 @@ class Touched:
     complete: bool = True
 
 
+#: See ``Launch.restrict``.
+Restrict = Callable[[], "Callable[[Any], None] | None"]
+
+
 @dataclass(frozen=True)
 class Launch:
     """What the operating system is really asked to start. Layers wrap it; ``argv`` is never joined into a text.
@@ -103,7 +107,8 @@ class Launch:
         held: descriptor (also in ``pass_fds``) of the program that ``argv[0]`` names; it is started instead of what
             has that name by then. Only for a launch that nothing wraps any more.
         restrict: run on a thread of its own that then starts the process: what it gives up, its children do not have
-            and the rest of this process keeps.
+            and the rest of this process keeps. What it answers, if anything, is called with the process once there is
+            one (an object with a ``pid``), or with ``None`` when there is none after all.
         started: called once the process has started, before anything is waited for. What it raises ends the run. It
             may tell of an enclosure that everything of the command lives in.
         watchers: a variable with its value (``NAME=value``) that only the environment of those processes holds which
@@ -129,7 +134,7 @@ class Launch:
     umask: int | None = None
     fixed_addresses: bool = False
     held: int | None = None
-    restrict: Callable[[], None] | None = None
+    restrict: Restrict | None = None
     started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None
     watchers: str = ""

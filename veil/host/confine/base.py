@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from veil.model.outcome import Outcome
-from veil.model.plan import Enclosure
+from veil.model.plan import Enclosure, Restrict
 
 
 class CannotConfine(Exception):
@@ -76,7 +76,8 @@ class Wrapped:
         argv: the words that confine the command, with the command at their end.
         pass_fds: descriptors these words need.
         restrict: run on the throw-away thread that starts the process; what it restricts, that thread's children
-            inherit and the rest of this process does not. ``None``: nothing to do there.
+            inherit and the rest of this process does not. What it answers is called with the process (``Restrict``).
+            ``None``: nothing to do there.
         temp: the path by which the command sees its temporary folder; ``None``: the one it has on the host.
         started, settle: see ``veil.model.plan.Launch``.
         limit: asked after the end: the option (``max_cpu`` ...) whose limit ended the command, or ``None``.
@@ -84,7 +85,7 @@ class Wrapped:
 
     argv: tuple[str, ...]
     pass_fds: tuple[int, ...] = ()
-    restrict: Callable[[], None] | None = None
+    restrict: Restrict | None = None
     temp: str | None = None
     started: Callable[[], Enclosure | None] | None = None
     settle: Callable[[Outcome], Outcome] | None = None

@@ -15,10 +15,11 @@ import functools
 import os
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from veil.host import prctl
-from veil.host.confine import seccomp, trial
+from veil.host.confine import cores, seccomp, trial
 from veil.host.confine.base import Allowance, Bounds, Wrapped
 from veil.host.confine.bounds import within
 from veil.host.confine.ruleset import READ, READ_DIR, READ_FILE, Ruleset, version, write_rights
@@ -40,7 +41,6 @@ _ALWAYS_OPEN = (
     "a process that gets away from its parents is not ended together with the command",
     "/dev/shm, System V shared memory and message queues are shared with the machine",
     "/tmp is the machine's: readable, not writable",
-    "core files are as large as the machine allows",
 )
 #: Open below a version of the interface.
 _OPEN_BELOW = (
@@ -111,14 +111,17 @@ class Landlock:
         except OSError as error:
             raise broken(str(error.strerror)) from error
 
-        def restrict() -> None:
+        def restrict() -> Callable[[Any], None]:
+            cores.give_up()
             try:
                 prctl.drop_capabilities()
                 prctl.no_new_privileges()
                 rules.restrict_thread()
                 prctl.filter_calls(program)
             except OSError as error:
+                cores.take_back(None)
                 raise broken(str(error.strerror)) from error
+            return lambda process: cores.take_back(None if process is None else process.pid)
 
         yield Wrapped(argv, restrict=restrict)
 
