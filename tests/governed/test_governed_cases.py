@@ -81,7 +81,7 @@ def test_gov_04_a_tilde_or_variable_is_never_another_file_than_was_judged(ws: Pa
     at = bounded(ws, allow("cat", "bash"))
     assert code(at, "cat", "~/.ssh/id") == "outside_workspace"
     assert code(at, "cat", "$HOME/x") == "outside_workspace"
-    assert code(at, "bash", "-c", "cat ~/x") == "approval_required"
+    assert code(at, "bash", "-c", "cat ~/x") == "outside_workspace"
     assert at.run(["cat", "./~/.ssh/id"]).stdout == "literal\n", "this path is what exec opens"
 
 
@@ -265,3 +265,43 @@ def test_addresses_are_no_paths_and_what_stands_there_is_one(ws: Path) -> None:
         "foo+file://example.org/x",
     ):
         assert code(at, "printf", "%s", word) == "outside_workspace", word
+
+
+TEXTS = [
+    "cat ~/x",
+    "cat ~root/x",
+    'cat "$HOME"/x',
+    "cat ${HOME}/x",
+    "cd; cat x",
+    "cd - ; cat x",
+    "cd / && cat etc/passwd",
+    "cd -P / && cat etc/passwd",
+    "pushd / ; cat etc/passwd",
+    'cat /e"t"c/passwd',
+    "cat \\/etc/passwd",
+    "cat < /e'tc'/passwd",
+    "x=/e\\tc/passwd; cat $x",
+    'for f in "/"etc/*; do cat "$f"; done',
+    "cat .''./outside/secret",
+    "cat $(echo /e''tc/passwd)",
+    "eval 'cat .\\./outside/secret'",
+    "cat $'/e\\x74c/passwd'",
+    "cat li''nk/secret",
+    "echo x > li''nk/new",
+    "xargs -a /e''tc/passwd echo",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_paths_in_a_text_for_a_shell_stay_inside_as_the_shell_reads_them(ws: Path, text: str) -> None:
+    (ws / "link").symlink_to("../outside")
+    at = bounded(ws, Policy("always_allow"), approver=lambda question: True)
+    for argv in (["bash", "-c", text], ["timeout", "60", "bash", "-c", text]):
+        assert code(at, *argv) == "outside_workspace"
+    assert not (ws.parent / "outside" / "new").exists()
+
+
+def test_texts_for_a_shell_do_their_work_inside(ws: Path) -> None:
+    at = bounded(ws, Policy("always_allow"))
+    for text in ("cat in > sub/out; rm sub/out", "cd sub && pwd", "for f in *; do test -f $f && cat $f; done; :"):
+        assert at.run(["sh", "-c", text]).returncode == 0, text

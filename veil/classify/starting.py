@@ -62,6 +62,9 @@ _AWK_COMMAND = re.compile(
 )
 _AWK_HANDS = re.compile(r"\bsystem\b|(?<!\|)\|(?!\|)")
 _PLAIN_ARGUMENT = re.compile(r"[\w./:@%+,=-]*\Z", re.ASCII)
+#: Nodes of the grammar that are words, and those inside of words that hold commands or words of their own.
+_WORDS = listed("word string raw_string ansi_c_string translated_string concatenation")
+_INSIDE = listed("command_substitution process_substitution expansion")
 #: More programs than this in one command are not told one by one.
 MOST = 256
 
@@ -73,11 +76,35 @@ class Starts(NamedTuple):
         programs: each with its arguments, quotes undone; NUL stands for what is known only at run time.
         unclear: why these may not be all, or ``""``.
         foreign: some of them run code in a language that is not read here.
+        words: of texts for a shell, whatever they are there for: arguments, targets, values.
     """
 
     programs: tuple[tuple[str, ...], ...]
     unclear: str = ""
     foreign: bool = False
+    words: tuple[str, ...] = ()
+
+
+class _Walker(Walker):
+    """A walk that also keeps every word of its text."""
+
+    def __init__(self, text: str, findings: Findings, judge: _Recorder, within: tuple[int, int] | None) -> None:
+        super().__init__(text, findings, judge, within)
+        self._kept = judge.words
+
+    def run(self) -> None:
+        """Judges the whole text; its words are kept."""
+        super().run()
+        pending = [] if self.source.root is None else [self.source.root]
+        while pending:
+            node = pending.pop()
+            whole = node.type in _WORDS
+            if whole:
+                self._kept.update(dict.fromkeys(_bare(word) for word in self.reader.words(node, 0, 0)))
+            # the parts of a word are no words, but for the commands in it
+            pending += [child for child in node.children if not whole or child.type in _INSIDE]
+            if whole:
+                pending += [inner for child in node.children for inner in child.children if inner.type in _INSIDE]
 
 
 class _Recorder(Judge):
@@ -87,11 +114,12 @@ class _Recorder(Judge):
         super().__init__(deciders(), self._script)
         self._findings = findings
         self.kept: list[tuple[tuple[Word, ...], Verdict]] = []
+        self.words: dict[str, None] = {}
         self.unclear = ""
         self.foreign = False
 
     def _walker(self, text: str, within: tuple[int, int] | None) -> Walker:
-        return Walker(text, self._findings, self, within)
+        return _Walker(text, self._findings, self, within)
 
     def _script(self, text: str, span: tuple[int, int]) -> Verdict:
         return judge_script(self._walker, self._findings, text, span)
@@ -171,7 +199,8 @@ def starts(command: str | Sequence[str]) -> Starts:
     unclear = recorder.unclear or _of_text(findings, recorder) or _of_shells(programs)
     if len(programs) > MOST:
         unclear = unclear or f"more than {MOST} programs"
-    return Starts(tuple(tuple(_bare(word) for word in words) for words in programs[:MOST]), unclear, recorder.foreign)
+    told = tuple(tuple(_bare(word) for word in words) for words in programs[:MOST])
+    return Starts(told, unclear, recorder.foreign, tuple(recorder.words))
 
 
 def _bare(word: Word) -> str:

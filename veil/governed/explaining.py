@@ -88,7 +88,9 @@ class Explainer:
         judged = self._judge.judge(words, cwd, lookup, lookup)
         reasons, answer = list(judged.reasons), judged.decision.answer
         programs = readings(self._judge.see(words, lookup)) if needed(words) else {}
-        escape = self._workspace.escape(words, folder, programs)
+        escape = self._workspace.escape(words, folder, programs) or self._workspace.escape_of_text(
+            words, judged, folder
+        )
         if escape is not None:
             answer = "deny"
             reasons.insert(0, Reason("deny", "builtin:outside_workspace", f"{escape.word!r}: {escape.why}", words[0]))

@@ -95,7 +95,7 @@ class Gate:
         """The programs that an argv may start."""
         return self.decide(argv, cwd).seen
 
-    def unfit(self, argv: Sequence[str], cwd: str) -> tuple[str, str] | None:
+    def unfit(self, argv: Sequence[str], cwd: str, judged: Judged | None = None) -> tuple[str, str] | None:
         """Why the workspace, the working directory or a path is refused: code and reason. Asked again at dispatch."""
         gone = self._workspace.missing()
         if gone is not None:
@@ -106,6 +106,8 @@ class Gate:
         except ValueError as error:
             return "outside_workspace", f"the working directory is {error}: {cwd} leads out of the workspace"
         escape = self._workspace.escape(argv, cwd, self._programs(argv, cwd))
+        if escape is None and judged is not None:
+            escape = self._workspace.escape_of_text(argv, judged, cwd)
         if escape is not None:
             return "outside_workspace", f"{escape.word!r} is refused: {escape.why}"
         return None
@@ -144,6 +146,11 @@ class Gate:
             code = next((_CODES[reason.rule] for reason in told if reason.rule in _CODES), "policy_denied")
             why = "; ".join(dict.fromkeys(f"{reason.why} [{reason.rule}]" for reason in told))
             raise Denied(why, code=code, rules=list(decision.rules))
+        # what is denied is told as that, also where its words lead out
+        unfit = self.unfit(call.argv, cwd, judged) if judged.words else None
+        if unfit is not None:
+            note.update(decision="deny", rules=[f"builtin:{unfit[0]}"])
+            raise Denied(unfit[1], code=unfit[0])
         self._others(judged, call, cwd, labels)
         words = self._words(call, program)
         # what launchers start, and what a script says, is approved with them

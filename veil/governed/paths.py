@@ -10,8 +10,10 @@ from itertools import chain
 
 from veil.governed.text_programs import Reading
 from veil.model.errors import BadInput
-from veil.policy.containment import Candidate, candidates, of_sed, refused
+from veil.policy.containment import Candidate, candidates, leaving, of_sed, refused
+from veil.policy.deciding import Judged
 from veil.policy.names import listed, names_of
+from veil.policy.options import OPEN
 
 #: Files outside that tell nothing and keep nothing.
 _NOTHING = frozenset({"/dev/null"})
@@ -109,6 +111,16 @@ class Workspace:
                 if out is not None:
                     return Escape(word, out)
         return None
+
+    def escape_of_text(self, words: Sequence[str], judged: Judged, cwd: str) -> Escape | None:
+        """The same for what a shell makes of the texts in these words."""
+        if not judged.words:
+            return None
+        home = leaving((one.argv for one in judged.inside), words)
+        if home is not None:
+            return Escape(words[0], home)
+        # what follows is known only at run time
+        return self.escape(("", *(word.partition(OPEN)[0] for word in judged.words)), cwd)
 
     def named(self, words: Sequence[str], cwd: str, programs: Mapping[int, Reading] | None = None) -> list[str]:
         """Every existing path below the workspace that the words behind the program may name, relative to it.

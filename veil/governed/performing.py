@@ -135,7 +135,7 @@ class Performance:
             held, now = os.fstat(folder), os.stat(passed.cwd)
             if (held.st_dev, held.st_ino) != (now.st_dev, now.st_ino):
                 return "another folder is in the place of the working directory"
-            unfit = self._gate.unfit(passed.call.argv, passed.cwd)
+            unfit = self._gate.unfit(passed.call.argv, passed.cwd, passed.judged)
             return None if unfit is None else unfit[1]
 
         return look

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from veil.policy.names import skeleton
@@ -140,3 +140,18 @@ def _pieces(word: str) -> Iterator[tuple[int, int]]:
         at = bisect_right(ends, start)
         behind = ends[at:] if len(ends) <= _MANY else {*ends[at : at + 1], *ends[-1:]}
         yield from ((start, end) for end in behind if end > start)
+
+
+_HOME = re.compile(r"\$\{?(?:HOME|OLDPWD)\}?[\"']?/")
+
+
+def leaving(programs: Iterable[Sequence[str]], words: Iterable[str]) -> str | None:
+    """Why a text for a shell leads to a folder that stands nowhere in it: the one of ``cd`` alone, or a home.
+
+    Args:
+        programs: that the text starts, with their arguments. words: that the text itself is, as it was given.
+    """
+    for one in programs:
+        if one[0] in ("cd", "pushd") and all(word.startswith("-") for word in one[1:]):
+            return f"{' '.join(one)!r} leads to a home directory, or to where somebody was before"
+    return "a path in a home directory" if any(map(_HOME.search, words)) else None

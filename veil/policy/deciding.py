@@ -41,7 +41,7 @@ class Judged:
     Attributes:
         seen: the programs that the argv may start. reasons: of every one, in order.
         final: no approval and no rule changes it (raw git, a rule that failed).
-        inside: what it may start besides, out of texts that a shell reads.
+        inside: what it may start besides, out of texts that a shell reads. words: of these texts, quotes undone.
     """
 
     decision: Decision
@@ -49,6 +49,7 @@ class Judged:
     seen: tuple[Seen, ...]
     final: bool = False
     inside: tuple[Seen, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def told(self) -> tuple[Reason, ...]:
@@ -106,9 +107,8 @@ class Judge:
         # something has to have spoken: an argv of which nothing is known is not allowed by silence
         answer: Answer = max((reason.answer for reason in reasons), key=STRENGTH.__getitem__, default="deny")
         rules = tuple(dict.fromkeys(reason.rule for reason in reasons if reason.answer == answer))
-        return Judged(
-            Decision(answer, rules, tuple(errors), self.policy.digest), tuple(reasons), seen, final, within.programs
-        )
+        decision = Decision(answer, rules, tuple(errors), self.policy.digest)
+        return Judged(decision, tuple(reasons), seen, final, within.programs, within.words)
 
     def _read(
         self, within: Inside, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]

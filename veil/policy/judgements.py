@@ -66,6 +66,7 @@ class Started(Protocol):
         programs: each that is started, with its arguments, quotes undone.
         unclear: why these may not be all; ``""`` when they are.
         foreign: some of them run code that is no text of a shell.
+        words: of these texts, whatever they are there for.
     """
 
     @property
@@ -76,6 +77,9 @@ class Started(Protocol):
 
     @property
     def foreign(self) -> bool: ...
+
+    @property
+    def words(self) -> tuple[str, ...]: ...
 
 
 class Tables(NamedTuple):

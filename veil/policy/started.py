@@ -27,11 +27,12 @@ _MOST = 64
 @dataclass(frozen=True)
 class Inside:
     """Attributes: programs: what may be started. unclear: why there may be more, or ``""``.
-    foreign: some of it runs code that is no text of a shell."""
+    foreign: some of it runs code that is no text of a shell. words: of the texts, quotes undone."""
 
     programs: tuple[Seen, ...] = ()
     unclear: str = ""
     foreign: bool = False
+    words: tuple[str, ...] = ()
 
 
 NOTHING = Inside()
@@ -46,22 +47,23 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
     if len(seen) == 1 and seen[0].unclear is None and not _reads_text(seen[0]):
         return NOTHING
     found = tables.starts(argv)
-    programs, unclear = list(found.programs), found.unclear
+    programs, unclear, words = list(found.programs), found.unclear, [*found.words]
     texts = list(_texts(seen))
     if len(texts) > _MOST:
         unclear = unclear or f"more than {_MOST} texts"
     for text in texts[:_MOST]:
         read = tables.starts(text)
         programs += read.programs
+        words += read.words
         if _MADE.search(text):
             unclear = unclear or read.unclear
     known = {argv, *(one.argv for one in seen if one.sure)}
-    parts = dict.fromkeys(words for words in programs if words[0] and OPEN not in words[0] and words not in known)
-    made = tuple(Seen(words, -1, lookup(words[0]), sure=False, through=(argv[0],)) for words in parts)
+    parts = dict.fromkeys(one for one in programs if one[0] and OPEN not in one[0] and one not in known)
+    made = tuple(Seen(one, -1, lookup(one[0]), sure=False, through=(argv[0],)) for one in parts)
     for one in made:
         if "/" in one.argv[0] and one.program.path is None and one.argv[0] not in argv:
             unclear = unclear or f"{one.argv[0]!r} is not there yet: make it in one call, and run it in the next"
-    return Inside(made, unclear, found.foreign)
+    return Inside(made, unclear, found.foreign, tuple(words))
 
 
 def is_shell(seen: Seen) -> bool:
