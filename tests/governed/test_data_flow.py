@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -145,3 +146,43 @@ def test_a_label_holds_where_case_makes_no_difference() -> None:
         "keys",
         "cafe\u0301",
     ]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["sh", "-c", 'cat ke""ys/deep/id'],
+        ["sh", "-c", 'cat < "key"s/deep/id'],
+        ["grep", "-r", "key"],
+        ["grep", "-nR", "in"],
+        ["grep", "--recursive", "key"],
+        ["find", "-name", "id", "-exec", "cat", "{}", ";"],
+        ["find", "-L", "-name", "id", "-exec", "cat", "{}", ";"],
+        ["sh", "-c", "gr''ep -r key"],
+        ["sed", "r keys/deep/id", "in"],
+    ],
+)
+def test_what_is_named_by_a_shell_or_not_at_all_is_carried_too(keyed: Path, argv: list[str]) -> None:
+    at = bounded(keyed, policy(), approver=lambda question: True)
+    with pytest.raises(Denied) as error:
+        at.run(argv)
+    assert error.value.code == "data_flow_denied"
+
+
+def test_a_search_elsewhere_carries_what_lies_there(keyed: Path) -> None:
+    (keyed / "sub" / "x").write_text("key\n")
+    at = bounded(keyed, policy(), approver=lambda question: True)
+    assert at.run(["grep", "-r", "key", "sub"]).returncode == 0
+    assert at.run(["find", "sub", "-name", "x", "-exec", "cat", "{}", ";"]).stdout == "key\n"
+    at.chdir("sub")
+    assert at.run(["grep", "-r", "key"]).returncode == 0
+
+
+@pytest.mark.needs("git")
+def test_a_git_diff_carries_the_whole_work_tree(keyed: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=keyed, check=True)
+    with pytest.raises(Denied) as error:
+        bounded(keyed, policy()).run(["git", "diff"])
+    assert error.value.code == "data_flow_denied"
+    assert bounded(keyed, policy(git="secret")).run(["git", "diff"]).returncode == 0
+    assert bounded(keyed, policy()).run(["git", "status", "--short"]).returncode == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from veil.governed.binding import binding
 from veil.governed.budgets import Account
 from veil.governed.calls import Call
+from veil.governed.carrying import paths_of
 from veil.governed.denials import Denials
 from veil.governed.errors import Denied
 from veil.governed.executables import Executables
@@ -21,7 +21,6 @@ from veil.policy.deciding import Judge, Judged
 from veil.policy.git_reads import READS
 from veil.policy.labels import DataFlow, Label, carried
 from veil.policy.launchers import Seen
-from veil.policy.options import OPEN
 from veil.policy.programs import Program
 
 _CODES = {"builtin:git": "git_refused", "builtin:executable": "executable_refused"}
@@ -167,9 +166,8 @@ class Gate:
         if again is not None:
             raise Denied(f"{again!r} was denied before, and is denied in every other wrapping", code="denied_before")
         patterns = self.judge.policy.labels
-        paths = self._workspace.named(call.argv, cwd, self._programs(call.argv, cwd)) if patterns else []
-        if patterns:
-            paths += self._open(judged, cwd)
+        programs = self._programs(call.argv, cwd)
+        paths = paths_of(self._workspace, call.argv, judged, cwd, programs) if patterns else []
         try:
             why = self._flow((*judged.seen, *judged.inside), (*labels, *carried(paths, patterns)))
         except Exception as error:  # what cannot be judged is not allowed
@@ -179,17 +177,6 @@ class Gate:
         spent = self._account.empty()
         if spent is not None:
             raise Denied(f"{spent}", code="budget_spent")
-
-    def _open(self, judged: Judged, cwd: str) -> list[str]:
-        """Folders of which a text for a shell may name anything, by a pattern or a variable."""
-        found: dict[str, None] = {}
-        for one in judged.inside:
-            for word in one.argv[1:]:
-                known, is_open, _ = word.partition(OPEN)
-                folder = os.path.realpath(os.path.join(cwd, known.rpartition("/")[0])) if is_open else ""
-                if is_open and self._workspace.inside(folder):
-                    found[self._workspace.relative(folder).rstrip("/") + "/"] = None
-        return ["." if folder == "./" else folder for folder in found]
 
     def _words(self, call: Call, program: Program) -> tuple[str, ...]:
         """What is really run: the judged path, and for a git read everything that hardens it."""
