@@ -117,6 +117,8 @@ def test_at_least_95_of_100_clean_logs_are_silent() -> None:
         "installing error-ex", "found 0 vulnerabilities", "Downloading failure-0.1", "4e1f2aa fix error in parser",
         "Found 0 errors. Watching for file changes.", "0 errors, 0 warnings", "", " ", "no failures",
         "errors=0 failed=0",
+        "epoch 3 loss: 0.31 error: 0.021 accuracy: 0.98",
+        "relative error = 1.2e-05",
     ],
 )  # fmt: skip
 def test_names_of_trouble_are_not_trouble(line: str) -> None:
@@ -132,6 +134,12 @@ def test_names_of_trouble_are_not_trouble(line: str) -> None:
         "a.c:(.text+0x5): undefined reference to `f'", "the request timed out", "not ok 3", "--- FAIL: TestX (0.00s)",
         "Bus error (core dumped)", "panic: oh dear", "cat: x: No such file or directory", "x: Permission denied",
         "bash: foo: command not found", "12 errors", "1 failed, 2 passed", "Out of memory: Killed process 7 (x)",
+        'go: module example.org/x: no matching versions for query "latest"',
+        "packaging.version.InvalidVersion: Invalid version: 'x'",
+        "Your local changes to the following files would be overwritten by checkout:",
+        "The job running on runner 7 has exceeded the maximum execution time of 60 minutes.",
+        "    Process exited with code: ExitFailure 1",
+        "error: 3.10 is not an interpreter",
     ],
 )  # fmt: skip
 def test_idioms_that_were_missed_elsewhere(line: str) -> None:

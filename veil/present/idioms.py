@@ -71,8 +71,8 @@ not syncing | i/o error | call trace:.*<irq> | machine check exception | crashlo
 errimagepull | oomkilled | createcontainer(?:config)?error | invalidimagename | back-off restarting
 insufficient (?:memory|cpu|resources) | exceeded its progress deadline | deadline exceeded | unmet dependencies
 dependency problems | held broken packages | version solving failed | no solution found | are unsatisfiable
-is incompatible with | which is incompatible | is not installable | no matching distribution | checksum mismatch
-doesn't match the expected | did not match | does not match | could not resolve | can't resolve
+is incompatible with | which is incompatible | is not installable | no matching (?:distribution|versions?)
+checksum mismatch | doesn't match the expected | did not match | does not match | could not resolve | can't resolve
 cannot (?:find|open|stat|remove|create|read|write|access|load|connect|import|index|allocate)
 cannot (?:execute|touch|move|copy|resolve)
 access denied | (?:pull )?access denied | authentication failed | login failed | host key verification failed
@@ -89,7 +89,7 @@ unrecognized (?:option|argument|command|subcommand)
 unknown (?:option|command|directive|revision|host|field|flag|argument|variable|type|function|column|key)
 unknown (?:error|target|identifier)
 invalid (?:option|argument|value|token|syntax|data|type|credentials|input|reference|configuration)
-invalid (?:character|numeric|number|format|state)
+invalid (?:character|numeric|number|format|state|version|url|json|response|header|command|choice|signature)
 assertion .{0,300}failed | assert(?:ion)? failed | bail out! | coverage of .* not reached | not properly terminated
 not in gzip format | not a git repository | unexpected eof | signature not found | did you specify the right
 is the server running | is the docker daemon running | port is already | address already in use | already allocated
@@ -102,7 +102,8 @@ attempt to (?:index|call|perform|compare|concatenate) | called `(?:result|option
 (?:wrote|got|received) only \d | issues found in | oh no! | is locked | is required to read | password is required
 is not up to date | previous errors | cannot be represented | (?:rejected|refused) by | was refused | was rejected
 connection was refused | is forbidden | permission .{0,80}denied | must be of type | is not available
-not installed locally | would reformat | would be reformatted | never (?:closed|found)\b | is not set
+not installed locally | would be overwritten | exceeded the maximum | exitfailure
+would reformat | would be reformatted | never (?:closed|found)\b | is not set
 not set, after | allocation failed | heap out of memory | refusing to | divide(?:d)? by zero | division by zero
 buffer overflow | null ?pointer | nil pointer | segv | data loss | lost connection
 """
@@ -142,7 +143,7 @@ FRAGMENTS = (
     "identification has | illegal | imagepull | imported but | inappropriate | incomp | inconsis | insuf | "
     "interrupt | inval | is a dir | is down | is the docker | is the server | issue | kill | leak | "
     "locked | lockup | lost | malformed | medium | misconf | mismatch | missing | multiple def | must be | "
-    "n't | never  | nil p | no buffer | no child | no locks | no longer | no make | no matches | "
+    "n't | never  | overwritten | nil p | no buffer | no child | no locks | no longer | no make | no matches | "
     "no matching | no module | no route | no rule | no solution | no space | no such | node down | "
     "nodename | nodes are | non-fast | not  | null | oh no | oops | out of | overflow | panic | port is | "
     "provides | race | read-only | recursion | reformat | refus | regressed | reject | required | reset | "

@@ -94,6 +94,7 @@ NOT_REPORTED = re.compile(
       (?<![.=:])(?:0|no|zero|without(?:\sany)?|any|never|not\san?|non-?)[ -]{_SOFT}(?:\w+\s){{0,2}}?{_NOUN}(?![\w-])
     | {_NOUN}["']?\s*[:=]?\s*["']?(?<=[\s:="'])(?:0|none|null|nil|<nil>|false|no|\[\]|set\(\)|\{{\}}|""|\'\')
       (?=\s*(?:$|[,;)}}\]|"'])|\s\s|\s\w+=)
+    | \w*err(?:ors?)?\s?[:=]\s?[-+]?\d*\.\d+(?:e[-+]?\d+)?%?(?=\s*(?:$|[,;)|]|\w+\s?[:=]))   # a measure
     | err(?:or)?["']?\s?[:=]\s?["']?(?:nil|<nil>|null|none|""|\'\')
     | {_SOFT}(?:errors?|failures?|failed|exceptions?|crash|abort|panic|timeout|conflicts?|fatal)[ -]
       (?:{"|".join(SUBJECTS.split())})(?![\w/])
