@@ -101,6 +101,7 @@ class Shell:
 
         Raises:
             Refused: as ``veil.run``; also ``session_busy`` and ``session_closed``.
+            VeilError: the state could not be restored, and the command did not run (code ``session_broken``).
         """
         with self.turn(command, options) as (asked, carried):
             record = self._runner.perform(asked, Controls(listener=asked.listener))
