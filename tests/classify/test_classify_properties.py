@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from labelled import RANK, labelled
 
@@ -170,6 +170,8 @@ def test_any_argument_list_has_an_answer(words: list[str]) -> None:
 @SLOW
 @given(st.sampled_from(COMMANDS), st.sampled_from(COMMANDS), st.sampled_from([" && ", " || ", "; ", " & ", "\n"]))
 def test_a_list_is_as_bad_as_its_worst_part(first: str, second: str, operator: str) -> None:
+    # the end of a quote that the first part leaves open may stand in the second
+    assume(all(first.count(quote) % 2 == 0 for quote in "\"'`"))
     if "<<" in first or "#" in first:
         operator = "\n"
     worst = max(RANK[assess(first).category], RANK[assess(second).category])

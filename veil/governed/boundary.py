@@ -7,14 +7,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from veil import wiring
 from veil.governed import evidence
 from veil.governed.approvals import EXPIRES, Answer, Approver, Question
 from veil.governed.approvers import later
 from veil.governed.audit import Audit
+from veil.governed.audit_place import opened
 from veil.governed.budgets import Account, Budget, Spent
 from veil.governed.calls import Bounds, call_of, note_of, refused
 from veil.governed.consent import Consent
@@ -29,7 +28,7 @@ from veil.governed.performing import Performance
 from veil.governed.policies import policy_of
 from veil.governed.result import GovernedResult
 from veil.host.orders import Orders
-from veil.model.errors import BadInput, Refused
+from veil.model.errors import BadInput
 from veil.policy.deciding import Judged
 from veil.policy.labels import Clearances, DataFlow, Label
 from veil.policy.rules import Policy
@@ -101,24 +100,11 @@ class Boundary:
         self._running: set[Orders] = set()
         self._lock = threading.Lock()
         self._lent = isinstance(audit, Audit)
-        self.audit = audit if isinstance(audit, Audit) else self._opened(audit or self._own_audit())
+        self.audit = audit if isinstance(audit, Audit) else opened(audit, self.workspace, self._options.get("project"))
         self.approver = approver
         self._consent = Consent(
             approver, self.audit, denials, hashed, remember, lambda *at: self._gate.decide(*at).seen
         )
-
-    def _opened(self, path: str | os.PathLike[str]) -> Audit:
-        if self.workspace.inside(os.path.realpath(path)):
-            raise BadInput("audit", os.fspath(path), "a file outside the workspace, where no command can write to it")
-        return Audit(path)
-
-    def _own_audit(self) -> Path:
-        session = wiring.session(dict(os.environ), self._options.get("project"))
-        if session.folder is None:
-            raise Refused(
-                f"there is no place for the audit ({session.why}); name a file with audit=", code="audit_unavailable"
-            )
-        return session.folder / "governed.jsonl"
 
     # -- the working directory
 
