@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import multiprocessing
 import os
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +152,30 @@ def test_no_descriptors_left_is_a_refusal_by_name() -> None:
     code = "import veil; veil.run('true', no_store=True, effects=False)\n" + code
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert told.stdout == "no_descriptors\n", told.stderr
+
+
+def test_errors_and_results_pass_through_a_pool_of_processes() -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(veil.run, "echo far away").result().stdout == "far away\n"
+        with pytest.raises(veil.CommandFailed) as failed:
+            pool.submit(veil.run, "echo why; exit 3", check=True).result()
+        assert (failed.value.result.stdout, failed.value.code, failed.value.facts["exit"]) == (
+            "why\n",
+            "command_failed",
+            3,
+        )
+        calls: list[tuple[Any, dict[str, Any]]] = [
+            (veil.run, {"command": "true", "timeout": math.nan}),
+            (veil.run, {"command": "true", "timout": 3}),
+            (veil.detail, {"id": "cmd999"}),
+            (veil.start, {"command": "true", "timeout": 3}),
+        ]
+        for door, said in calls:
+            with pytest.raises(veil.VeilError) as here:
+                door(**said)
+            with pytest.raises(type(here.value)) as there:
+                pool.submit(door, **said).result()
+            assert there.value.to_dict() == here.value.to_dict()
 
 
 @pytest.mark.parametrize("selector", ["stdout", "meta", "trace", "full"])

@@ -25,9 +25,19 @@ class VeilError(Exception):
             self.code = code
         self.facts: dict[str, Any] = facts
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # an exception is pickled as a call with its message alone; pools of processes pass them on in this way
+        return _again, (type(self), self.args, self.__dict__)
+
     def to_dict(self) -> dict[str, Any]:
         """The error as the JSON view shows it: ``{"error": code, "message": ..., "facts": {...}}``."""
         return {"error": self.code, "message": str(self), "facts": dict(self.facts)}
+
+
+def _again(kind: type[VeilError], args: tuple[Any, ...], state: dict[str, Any]) -> VeilError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class BadInput(VeilError, ValueError):
