@@ -476,6 +476,16 @@ def test_a_background_run_whose_state_cannot_be_restored_says_so(fragile: veil.S
     assert "could not be restored" in (record.observation.outcome.spawn_error or "")
 
 
+def test_a_background_run_that_is_killed_while_it_is_set_up_was_killed(fragile: veil.Shell, tmp_path: Path) -> None:
+    fragile.run("x=1")
+    (tmp_path / "first").write_text("echo up; sleep 60\n")
+    handle = fragile.start("touch ran")
+    handle.wait_for(pattern="up")
+    assert handle.kill().status == "killed"
+    assert handle.wait(60).signal == "SIGTERM"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_shell_that_ends_while_it_is_set_up_at_its_time_limit_is_a_timeout(
     fragile: veil.Shell, tmp_path: Path
 ) -> None:

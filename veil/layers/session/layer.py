@@ -63,7 +63,8 @@ class SessionLayer:
             nameless.fill(into, os.fsencode(shell.beginning()))
             outcome = yield shell.launch()
             told = nameless.content_of(out)
-        if not (outcome.cancelled or outcome.ended in ("timed_out", "spawn_failed")):
+        ended = outcome.cancelled or outcome.ended in ("timed_out", "spawn_failed")
+        if not ended and (carried.keep or outcome.ended != "signaled"):  # in the background, a kill is what was asked
             shell.require_restored(told, wish.session)
         first, after, problem = shell.told(told)
         reason = _unkept(outcome, plan) or problem
