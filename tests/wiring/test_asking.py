@@ -193,6 +193,14 @@ def test_defaults_and_settings_and_what_is_said() -> None:
     assert ask("true", **dict.fromkeys(NAMES)) == request, "None is the same as not said"
 
 
+def test_words_of_subprocess_are_told_what_they_are_called_here() -> None:
+    for name, told in {"input": "stdin", "capture_output": "always kept", "background": "veil.start"}.items():
+        with pytest.raises(UnknownOption, match=told):
+            build("true", {name: True}, SETTINGS, CHECKS)
+    with pytest.raises(BadInput, match="always read by one"):
+        ask("true", shell=True)
+
+
 def test_an_argv_is_never_a_text(tmp_path: Path) -> None:
     request = ask(["echo", "a b", b"\xff", tmp_path], cwd=tmp_path)
     assert request.command.argv == ("echo", "a b", "\udcff", str(tmp_path))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from veil.asking.command import command_of
-from veil.asking.options import BACKGROUND_INCOMPATIBLE, NAMES, NOT_IN_BACKGROUND
+from veil.asking.options import BACKGROUND_INCOMPATIBLE, NAMES, NOT_IN_BACKGROUND, OTHER_WORDS
 from veil.asking.wishes import safety, secrets_protected
 from veil.checks.base import Check
 from veil.model.command import Effects, Limits, Request, Retry, ScrubEnv
@@ -42,7 +42,8 @@ def build(
     """The request. Raises ``BadInput`` naming the argument, or ``Refused`` (``background_incompatible``)."""
     if not _KNOWN.issuperset(options):
         name = next(name for name in options if name not in _KNOWN)
-        raise UnknownOption(name, options[name], f"an option that veil knows{nearest(name, NAMES)}")
+        hint = f" ({OTHER_WORDS[name]})" if name in OTHER_WORDS else nearest(name, NAMES)
+        raise UnknownOption(name, options[name], f"an option that veil knows{hint}")
     said = {name: value for name, value in options.items() if value is not None}
     if background:
         _refuse_waiting(said)

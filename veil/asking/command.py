@@ -109,7 +109,7 @@ def _shell(value: object, settings: Settings) -> str:
     try:
         name = os.fsdecode(asked)  # type: ignore[arg-type]  # the TypeError is the check
     except TypeError:
-        raise BadInput(argument, asked, "the path or name of a shell") from None
+        raise BadInput(argument, asked, "the path or name of a shell (a text is always read by one)") from None
     import shutil
 
     found = shutil.which(name)

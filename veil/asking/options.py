@@ -70,6 +70,15 @@ class RunOptions(TypedDict, total=False):
 
 NAMES = tuple(RunOptions.__annotations__)
 
+_KEPT = "output is always kept, as text and as bytes"
+#: Words of ``subprocess`` and of other doors that are no options, and what an error says of them.
+OTHER_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("capture_output", "stdout", "text", "encoding", "errors", "universal_newlines"), _KEPT),
+    "stderr": f"{_KEPT}; merge_stderr=True makes one stream of both",
+    "input": "it is called 'stdin'",
+    "background": "veil.start leaves a command running",
+}
+
 #: What the JSON tools call some options, and the factor from their unit to ours.
 JSON_NAMES: Mapping[str, tuple[str, float]] = {"timeout_ms": ("timeout", 1000.0), "backoff_ms": ("backoff", 1000.0)}
 
