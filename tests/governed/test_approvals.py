@@ -308,3 +308,19 @@ def test_an_approval_is_used_up_where_the_effect_is_unknown(ws: Path, how: str) 
     with pytest.raises(Denied):
         at.run(argv, timeout_s=0.4 if how == "timed_out" else 30)
     assert len(asked.questions) == 2
+
+
+@pytest.mark.parametrize("first", ["hg push", "h\\g pu''sh", "ls in && hg push"])
+def test_what_was_denied_in_a_text_is_denied_out_of_it(ws: Path, first: str) -> None:
+    script(ws.parent / "bin" / "hg", "echo hg $*\n")
+    asked = Scripted([False, True, True])
+    at = bounded(ws, allow("ls"), approver=asked, path=[str(ws.parent / "bin"), "/usr/bin", "/bin"])
+    with pytest.raises(Denied):
+        at.run(["sh", "-c", first])
+    for argv in (["hg", "push"], ["nice", "hg", "-v", "push"], ["bash", "-c", "x=1; hg p\\ush"], ["sh", "-c", "hg $x"]):
+        with pytest.raises(Denied) as error:
+            at.run(argv)
+        assert error.value.code == "denied_before", argv
+    assert at.run(["ls", "in"]).stdout == "in\n", "what the policy allows by itself was not meant"
+    assert at.run(["hg", "pull"]).stdout == "hg pull\n"
+    assert len(asked.questions) == 2

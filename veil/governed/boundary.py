@@ -102,9 +102,7 @@ class Boundary:
         self._lent = isinstance(audit, Audit)
         self.audit = audit if isinstance(audit, Audit) else opened(audit, self.workspace, self._options.get("project"))
         self.approver = approver
-        self._consent = Consent(
-            approver, self.audit, denials, hashed, remember, lambda *at: self._gate.decide(*at).seen
-        )
+        self._consent = Consent(approver, self.audit, denials, hashed, remember, self._gate.meant)
 
     # -- the working directory
 

@@ -18,7 +18,7 @@ class Consent:
     Args:
         environment: hash of the environment that commands get.
         remember: an approver may have its answer kept.
-        see: the programs that an argv may start in a folder.
+        meant: the programs that a denial of an argv, in a folder, is about.
     """
 
     def __init__(
@@ -28,14 +28,14 @@ class Consent:
         denials: Denials,
         environment: str,
         remember: bool,
-        see: Callable[[Sequence[str], str], tuple[Seen, ...]],
+        meant: Callable[[Sequence[str], str], tuple[Seen, ...]],
     ) -> None:
         self._approver = approver
         self._audit = audit
         self._denials = denials
         self._environment = environment
         self._remember = remember
-        self._see = see
+        self._meant = meant
         self._approvals = Approvals()
 
     def obtain(self, passed: Passed) -> None:
@@ -48,7 +48,7 @@ class Consent:
         if answer.approved:
             self._grant(question, answer)
             return
-        self._deny(question, answer, passed.judged.seen)
+        self._deny(question, answer)
         why = answer.reason or "it was not approved"
         raise Denied(why, code="denied_by_approver", id=question.request, approval=question.id)
 
@@ -96,8 +96,8 @@ class Consent:
         facts = {"id": question.request, "approval": question.id, "by": answer.by, "expires": answer.expires}
         self._audit.append("approved", {**facts, "binding": question.binding, "remember": keep})
 
-    def _deny(self, question: Question, answer: Answer, seen: Sequence[Seen]) -> None:
-        self._denials.add(seen)
+    def _deny(self, question: Question, answer: Answer) -> None:
+        self._denials.add(self._meant(question.argv, question.cwd))
         facts = {"id": question.request, "approval": question.id, "by": answer.by, "reason": answer.reason}
         self._audit.append("denied", {**facts, "code": "denied_by_approver", "effect": "none"})
 
@@ -113,5 +113,4 @@ class Consent:
 
     def deny(self, id: str, answer: Answer) -> None:
         """Deny an open question, for good. Raises ``NotFound``."""
-        question = self._approvals.answered(id)
-        self._deny(question, answer, self._see(question.argv, question.cwd))
+        self._deny(self._approvals.answered(id), answer)

@@ -21,6 +21,7 @@ from veil.policy.deciding import Judge, Judged
 from veil.policy.git_reads import READS
 from veil.policy.labels import DataFlow, Label, carried
 from veil.policy.launchers import Seen
+from veil.policy.options import OPEN
 from veil.policy.programs import Program
 
 _CODES = {"builtin:git": "git_refused", "builtin:executable": "executable_refused"}
@@ -90,9 +91,14 @@ class Gate:
         """Words that are programs of sed or awk."""
         return readings(self.judge.see(argv, self._executables.lookup(cwd))) if needed(argv) else {}
 
-    def see(self, argv: Sequence[str], cwd: str) -> tuple[Seen, ...]:
-        """The programs that an argv may start."""
-        return self.decide(argv, cwd).seen
+    def meant(self, argv: Sequence[str], cwd: str) -> tuple[Seen, ...]:
+        """The programs that somebody means who denies this argv: those that it starts.
+
+        Of what a text for a shell starts, that which the policy would allow by itself is not meant.
+        """
+        judged = self.decide(argv, cwd)
+        texts = (one for one in judged.inside if len(one.argv) > 1 and not any(OPEN in word for word in one.argv))
+        return (*judged.seen, *(one for one in texts if self.decide(one.argv, cwd).decision.answer != "allow"))
 
     def unfit(self, argv: Sequence[str], cwd: str, judged: Judged | None = None) -> tuple[str, str] | None:
         """Why the workspace, the working directory or a path is refused: code and reason. Asked again at dispatch."""
