@@ -128,6 +128,13 @@ ARGV = [
     ["tar", "-cf", "o", "f", "--checkpoint-action=exec=g''it push"],
     ["split", r"--filter=g\it push", "f"],
     ["zip", "o", "f", "-T", "-TT", r"g\it push"],
+    ["ssh", r"-oProxyCommand=g\it push", "h"],
+    ["ssh", "-o", r"ProxyCommand=g\it push", "h"],
+    ["rsync", "-e", r"g\it push", "f", "h:"],
+    ["rsync", "--rsh=g''it push", "f", "h:"],
+    ["tmux", "new", r"g\it push"],
+    ["gdb", "-batch", "-ex", r"shell g\it push"],
+    ["make", r"CC=g\it", "x"],
     ["man", "-P", r"g\it push", "ls"],
 ]
 WAYS = [*(["sh", "-c", text] for text in TEXTS), *(["bash", "-c", text] for text in (*TEXTS, *BASH)), *ARGV]

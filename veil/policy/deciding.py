@@ -114,7 +114,7 @@ class Judge:
         self, within: Inside, argv: Sequence[str], cwd: str, lookup: Lookup, git: Program, errors: list[str]
     ) -> Iterator[Reason]:
         """What is forbidden among the programs that a shell would start; and what nobody can tell may be git."""
-        for one in within.programs:
+        for one in (*within.programs, *within.maybe):
             yield from self._git(one, git, argv, cwd, lookup)
             yield from self._against(one, Situation(cwd, self._connects(one), lookup), errors)
         if within.unclear:

@@ -40,6 +40,8 @@ _JUDGED = {
 
 #: A word that is more than a name for whoever makes commands of it.
 TEXT = re.compile(r"[\s\\'\"`$]")
+#: They hand a value to a shell whatever else they do.
+_HANDING = listed("rsync scp sftp")
 _ASSIGNS = re.compile(r"[A-Za-z_][\w.-]*[:+?!]{0,3}=", re.ASCII)
 
 
@@ -190,7 +192,8 @@ def texts_of(seen: Seen, found: Sequence[Concern]) -> Iterator[tuple[str, ...]]:
 
 def handed_on(seen: Seen, found: Sequence[Concern], tables: Tables) -> Iterator[tuple[str, ...]]:
     """The same as a shell would read it, where an option has a value that is run (``--to-command='g"i"t x'``)."""
-    if seen.launcher or not any(concern.kind == "opaque" and concern.hides for concern in found):
+    hides = any(concern.kind == "opaque" and concern.hides for concern in found)
+    if seen.launcher or not (hides or seen.program.names & _HANDING):
         return
     for word in seen.argv[1:]:
         if TEXT.search(word):

@@ -15,7 +15,7 @@ from veil.policy.judgements import TEXT, Tables
 from veil.policy.launchers import Seen
 from veil.policy.names import listed
 from veil.policy.options import OPEN, is_option
-from veil.policy.programs import Lookup
+from veil.policy.programs import Lookup, Program
 
 #: Their programs can hand a text to a shell.
 _EDITORS = listed("sed gsed awk gawk mawk nawk")
@@ -27,12 +27,14 @@ _MOST = 64
 @dataclass(frozen=True)
 class Inside:
     """Attributes: programs: what may be started. unclear: why there may be more, or ``""``.
-    foreign: some of it runs code that is no text of a shell. words: of the texts, quotes undone."""
+    foreign: some of it runs code that is no text of a shell. words: of the texts, quotes undone.
+    maybe: what may be a program in texts that are handed to something else; it can only forbid."""
 
     programs: tuple[Seen, ...] = ()
     unclear: str = ""
     foreign: bool = False
     words: tuple[str, ...] = ()
+    maybe: tuple[Seen, ...] = ()
 
 
 NOTHING = Inside()
@@ -51,9 +53,11 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
     texts = list(_texts(seen))
     if len(texts) > _MOST:
         unclear = unclear or f"more than {_MOST} texts"
+    maybe: dict[tuple[str, ...], None] = {}
     for text in texts[:_MOST]:
         read = tables.starts(text)
         programs += read.programs
+        maybe.update(dict.fromkeys(one[at:] for one in read.programs for at in range(1, min(len(one), _MOST))))
         words += read.words
         if _MADE.search(text):
             unclear = unclear or read.unclear
@@ -63,7 +67,8 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
     for one in made:
         if "/" in one.argv[0] and one.program.path is None and one.argv[0] not in argv:
             unclear = unclear or f"{one.argv[0]!r} is not there yet: make it in one call, and run it in the next"
-    return Inside(made, unclear, found.foreign, tuple(words))
+    loose = tuple(Seen(one, -1, Program(one[0]), sure=False, through=(argv[0],)) for one in maybe if one[0])
+    return Inside(made, unclear, found.foreign, tuple(words), loose)
 
 
 def is_shell(seen: Seen) -> bool:
@@ -83,8 +88,7 @@ def _texts(seen: Sequence[Seen]) -> Iterator[str]:
         if not one.loose:
             continue
         for word in one.argv[1:]:
-            text = word
-            if is_option(word):
-                text = word.partition("=")[2] if word.startswith("--") else word[2:]
-            if TEXT.search(text):
-                yield text
+            parts = (word,) if not is_option(word) else (word[2:],)
+            for text in dict.fromkeys((*parts, word.partition("=")[2])):
+                if TEXT.search(text):
+                    yield text
