@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from ckpt_trees import snapshot
+from deeds import do
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,82 +25,13 @@ STEPS = st.one_of(
     st.tuples(st.just("link"), PATHS, st.sampled_from(["a", "..", "../../outside", "nowhere", "."])),
     st.tuples(st.just("hard"), PATHS, PATHS),
     st.tuples(st.just("remove"), PATHS),
-    st.tuples(st.just("move"), PATHS, PATHS),
-    st.tuples(st.just("write"), PATHS, CONTENT),
-    st.tuples(st.just("mode"), PATHS, MODES),
+    st.tuples(st.just("rename"), PATHS, PATHS),
+    st.tuples(st.just("write"), PATHS, CONTENT, st.just(True)),
+    st.tuples(st.just("bits"), PATHS, MODES),
     st.tuples(st.just("time"), PATHS, TIMES),
     st.tuples(st.just("fifo"), PATHS),
 )
 
-
-def do(root: Path, step: tuple[object, ...]) -> None:
-    """Do it, or leave it when it cannot be done. Whatever is in the way of something new goes first."""
-    kind, path, *rest = step
-    at = root / str(path)
-    try:
-        # a step through a link would leave the tree
-        if at.parent.resolve() != at.parent or not at.parent.is_dir():
-            return
-        ACTIONS[str(kind)](root, at, *rest)
-    except (FileNotFoundError, NotADirectoryError, FileExistsError, shutil.Error, OSError):
-        return
-
-
-def away(at: Path) -> None:
-    if at.is_dir() and not at.is_symlink():
-        shutil.rmtree(at)
-    elif os.path.lexists(at):
-        at.unlink()
-
-
-def new(make: Callable[..., object]) -> Callable[..., None]:
-    def action(root: Path, at: Path, *rest: object) -> None:
-        away(at)
-        make(at, *rest)
-
-    return action
-
-
-def hard(root: Path, at: Path, other: str) -> None:
-    target = root / other
-    if stat.S_ISREG(os.lstat(target).st_mode) and target.parent.resolve() == target.parent and target != at:
-        away(at)
-        os.link(target, at)
-
-
-def move(root: Path, at: Path, other: str) -> None:
-    target = root / other
-    if target.parent.resolve() == target.parent:
-        os.rename(at, target)
-
-
-def write(root: Path, at: Path, content: bytes) -> None:
-    """Into the same inode, with the time of before."""
-    found = os.lstat(at)
-    if stat.S_ISREG(found.st_mode):
-        with at.open("r+b") as file:
-            file.truncate()
-            file.write(content)
-        os.utime(at, ns=(1, found.st_mtime_ns))
-
-
-def mode(root: Path, at: Path, bits: int) -> None:
-    if not at.is_symlink():
-        at.chmod(bits | (0o700 if at.is_dir() else 0))
-
-
-ACTIONS: dict[str, Callable[..., None]] = {
-    "file": new(lambda at, content: at.write_bytes(content)),
-    "folder": new(lambda at: at.mkdir()),
-    "link": new(lambda at, target: at.symlink_to(target)),
-    "fifo": new(lambda at: os.mkfifo(at)),
-    "hard": hard,
-    "remove": lambda root, at: away(at),
-    "move": move,
-    "write": write,
-    "mode": mode,
-    "time": lambda root, at, ns: os.utime(at, ns=(1, ns), follow_symlinks=False),
-}
 
 START = [("folder", "a"), ("folder", "b"), ("folder", "a/b"), ("file", "a/a", b"same"), ("file", "c", b"c")]
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confining import HERE
 from marked import Marker
 
 import veil
-from veil.host.confine.backends import BACKENDS, backend
 
 pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "an interpreter outside /tmp")]
 
@@ -34,30 +34,10 @@ MAY_REFUSE: dict[str, tuple[str, ...]] = {
 PYTHON = shlex.quote(sys.executable)
 
 
-#: Those of this platform.
-HERE = [name for name in BACKENDS if name != "seatbelt"]
-
-
 def able(kind: str) -> pytest.MarkDecorator:
     """Only the backends that can do bounds of this kind; that the others refuse them is a test of its own."""
     names = [name for name in HERE if kind not in MAY_REFUSE.get(name, ())]
     return pytest.mark.parametrize("name", names, indirect=True)
-
-
-@pytest.fixture(params=HERE)
-def name(request: pytest.FixtureRequest) -> str:
-    chosen: str = request.param
-    reason = backend(chosen).unavailable()
-    if reason is not None:
-        pytest.skip(f"needs {chosen}: {reason}")
-    return chosen
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder outside of every temporary folder that a backend may put something else in the place of."""
-    with tempfile.TemporaryDirectory(prefix="veil-test-", dir="/var/tmp") as made:
-        yield Path(made).resolve()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from preview_trees import facts
+from deeds import facts
 
 import veil
 from pytest_veil import expect

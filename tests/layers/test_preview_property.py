@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import preview_trees
+import deeds
 import pytest
+from deeds import Step, do, facts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from preview_trees import Step, do, facts
 
 from veil.host.differing import Difference
 from veil.host.rooms import Rooms
@@ -89,7 +89,7 @@ def run_in_view(
     """The difference, what is told of it, and the name under which it is kept."""
     view = open_view(str(root), Rooms(state / "rooms"), most_bytes=10**9, methods=[method])
     try:
-        words = (sys.executable, "-B", str(Path(preview_trees.__file__)), json.dumps(steps))
+        words = (sys.executable, "-B", str(Path(deeds.__file__)), json.dumps(steps))
         launch = view.launch(Launch(words, str(root), dict(os.environ)))
         subprocess.run([*launch.outside, *launch.argv], cwd=launch.cwd, env=dict(launch.env), check=True)
         assert view.broken() is None

@@ -46,14 +46,17 @@ class State(NamedTuple):
         return stat.S_ISLNK(self.mode)
 
 
-def state_of(path: str, found: os.stat_result | None = None) -> State | None:
-    """The state of ``path``; ``None`` when nothing is there. Raises ``OSError``."""
+def state_of(path: str, found: os.stat_result | None = None, folder: int | None = None) -> State | None:
+    """The state of ``path``; ``None`` when nothing is there. Raises ``OSError``.
+
+    ``found``: what is known of it already; ``folder``: the descriptor of the folder that a link's name is then in.
+    """
     if found is None:
         try:
             found = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-    target = os.readlink(path) if stat.S_ISLNK(found.st_mode) else ""
+    target = os.readlink(path, dir_fd=folder) if stat.S_ISLNK(found.st_mode) else ""
     return State(
         found.st_mode,
         found.st_nlink,

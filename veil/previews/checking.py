@@ -8,7 +8,7 @@ from pathlib import Path
 
 from veil.host.anchored import FILE, Anchor
 from veil.host.blobs import hash_open
-from veil.host.differing import State
+from veil.host.differing import State, state_of
 from veil.host.mounts import mounted_below
 from veil.host.tree import TICK_NS, coarse_clock
 from veil.previews.base import Kept, Row
@@ -87,21 +87,8 @@ class Check:
         found = self._anchor.lstat(path) if path else os.fstat(self._anchor.fd)
         if found is None:
             return None
-        target = ""
-        if stat.S_ISLNK(found.st_mode):
-            above, _, name = path.rpartition("/")
-            target = os.readlink(name, dir_fd=self._anchor.folder(above))
-        return State(
-            found.st_mode,
-            found.st_nlink,
-            found.st_size,
-            found.st_mtime_ns,
-            found.st_ctime_ns,
-            found.st_ino,
-            found.st_uid,
-            found.st_gid,
-            target,
-        )
+        above, _, name = path.rpartition("/")
+        return state_of(name, found, self._anchor.folder(above) if stat.S_ISLNK(found.st_mode) else None)
 
     def _moved(self, row: Row, before: State, now: State) -> str | None:
         if stat.S_IFMT(before.mode) != stat.S_IFMT(now.mode):

@@ -14,7 +14,6 @@ import os
 import site
 import stat
 import sysconfig
-import time
 from collections.abc import Iterator
 
 from veil.host.confine import allowances, seccomp, sight, trial
@@ -27,8 +26,6 @@ _NAMESPACES = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --new-session"
 )
 _SYSTEM = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys"
-#: How long a machine that could not is taken at its word (seconds): it may have run out of namespaces for a moment.
-_FORGET = 60.0
 #: In the pid namespace beside the command: bubblewrap's own first process.
 _AROUND = 1
 
@@ -41,19 +38,10 @@ class Bubblewrap:
     def __init__(self) -> None:
         #: The program that confines; known once it has been tried.
         self.program: str | None = None
-        self._found: dict[bool, tuple[str | None, float]] = {}
+        self._trials = trial.Trials(self._found_out)
 
     def unavailable(self) -> str | None:
-        # who can take the network away can leave it: one trial tells both, where nothing is wrong
-        return None if self._reason(False) is None else self._reason(True)
-
-    def _reason(self, network: bool) -> str | None:
-        """Why it cannot confine with or without a network, found out by doing it: once when it works."""
-        reason, asked = self._found.get(network, ("", 0.0))
-        if reason == "" or (reason is not None and time.monotonic() > asked + _FORGET):
-            reason = self._found_out(network)
-            self._found[network] = reason, time.monotonic()
-        return reason
+        return self._trials.any()
 
     def _found_out(self, network: bool) -> str | None:
         if not LINUX:
@@ -73,7 +61,7 @@ class Bubblewrap:
         return "; ".join(reasons)
 
     def lacks(self, bounds: Bounds) -> str | None:
-        if not bounds.network and (reason := self._reason(False)) is not None:
+        if not bounds.network and (reason := self._trials.reason(False)) is not None:
             return f"no network namespace: {reason}"
         return allowances.unavailable(bounds.allowance)
 

@@ -41,18 +41,11 @@ class OwnNamespaces:
     name = "namespaces"
 
     def __init__(self) -> None:
-        self._reasons: dict[bool, str | None] = {}
+        self._trials = trial.Trials(self._found_out)
 
     def unavailable(self) -> str | None:
-        """Why it does not work here: found by a trial command that has to be denied a write. Asked once."""
-        return self._reason(True)
-
-    def _reason(self, network: bool) -> str | None:
-        if network not in self._reasons:
-            without = self._found_out(False)
-            # whoever can take the network away can leave it as well
-            self._reasons = {False: without, True: without and self._found_out(True)}
-        return self._reasons[network]
+        """Why it does not work here: found by a trial command that has to be denied a write."""
+        return self._trials.any()
 
     def _found_out(self, network: bool) -> str | None:
         if not LINUX:
@@ -65,7 +58,7 @@ class OwnNamespaces:
 
     def lacks(self, bounds: Bounds) -> str | None:
         """What of these bounds it cannot do."""
-        if not bounds.network and (reason := self._reason(False)) is not None:
+        if not bounds.network and (reason := self._trials.reason(False)) is not None:
             return f"no network namespace: {reason}"
         return allowances.unavailable(bounds.allowance)
 

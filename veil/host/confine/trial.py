@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,6 +21,31 @@ _SECONDS = 30.0
 
 #: ``Backend.confine`` as it is.
 Confine = Callable[["tuple[str, ...]", Bounds], "AbstractContextManager[Wrapped]"]
+
+
+class Trials:
+    """What trials of one backend told, without and with a network. A reason why it cannot is asked for again after a
+    while: the machine may have run out of namespaces for a moment."""
+
+    _FORGET = 60.0
+
+    def __init__(self, found_out: Callable[[bool], str | None]) -> None:
+        """``found_out``: tries it, told whether there shall be a network; the reason why it cannot, or ``None``."""
+        self._found_out = found_out
+        self._known: dict[bool, tuple[str | None, float]] = {}
+
+    def reason(self, network: bool) -> str | None:
+        """Why it cannot confine with or without a network, found out by doing it: once when it works."""
+        reason, asked = self._known.get(network, ("", 0.0))
+        if reason == "" or (reason is not None and time.monotonic() > asked + self._FORGET):
+            reason = self._found_out(network)
+            self._known[network] = reason, time.monotonic()
+        return reason
+
+    def any(self) -> str | None:
+        """Why it cannot confine at all. Who can take the network away can leave it: one trial tells both, where nothing
+        is wrong."""
+        return None if self.reason(False) is None else self.reason(True)
 
 
 def tried(confine: Confine, *, network: bool) -> str | None:

@@ -1,4 +1,4 @@
-"""Random trees and random deeds in them; as a program (``preview_trees.py JSON``) it does them where it is run."""
+"""Random trees and random deeds in them; as a program (``deeds.py JSON``) it does them where it is run."""
 
 from __future__ import annotations
 
@@ -56,13 +56,23 @@ def move(root: Path, at: Path, other: str) -> None:
     subprocess.run(["mv", "-T", "--", at, target], check=False, capture_output=True)
 
 
-def write(root: Path, at: Path, content: str, keep_time: bool) -> None:
+def rename(root: Path, at: Path, other: str) -> None:
+    target = root / other
+    if os.path.realpath(target.parent) == str(target.parent):
+        at.rename(target)
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode()
+
+
+def write(root: Path, at: Path, content: str | bytes, keep_time: bool) -> None:
     """Into the same file, perhaps with the time of before."""
     found = os.lstat(at)
     if stat.S_ISREG(found.st_mode):
         with at.open("r+b") as file:
             file.truncate()
-            file.write(content.encode())
+            file.write(_bytes(content))
         if keep_time:
             os.utime(at, ns=(1, found.st_mtime_ns))
 
@@ -78,6 +88,11 @@ def mode(root: Path, at: Path, bits: int) -> None:
         at.chmod(bits | (0o700 if at.is_dir() else 0))
 
 
+def bits(root: Path, at: Path, exactly: int) -> None:
+    if not at.is_symlink():
+        at.chmod(exactly)
+
+
 def hard(root: Path, at: Path, other: str) -> None:
     target = root / other
     if (
@@ -90,16 +105,18 @@ def hard(root: Path, at: Path, other: str) -> None:
 
 
 ACTIONS: dict[str, Callable[..., None]] = {
-    "file": new(lambda at, content: at.write_text(content)),
+    "file": new(lambda at, content: at.write_bytes(_bytes(content))),
     "folder": new(lambda at: at.mkdir()),
     "link": new(lambda at, target: at.symlink_to(target)),
     "fifo": new(lambda at: os.mkfifo(at)),
     "hard": hard,
     "remove": lambda root, at: away(at),
     "move": move,
+    "rename": rename,
     "write": write,
     "open": open_only,
     "mode": mode,
+    "bits": bits,
     "time": lambda root, at, ns: os.utime(at, ns=(1, ns), follow_symlinks=False),
 }
 

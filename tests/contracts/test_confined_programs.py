@@ -8,37 +8,23 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import veil
-from veil.host.confine.backends import BACKENDS, backend
 
 pytestmark = [pytest.mark.linux, pytest.mark.needs("bash", "an interpreter outside /tmp")]
-HERE = [name for name in BACKENDS if name != "seatbelt"]
 CONFINED = {
     "on": {"network": True},
     "off": {"network": False, "protect_secrets": True},
 }
 
 
-@pytest.fixture(params=HERE)
-def name(request: pytest.FixtureRequest) -> str:
-    chosen: str = request.param
-    reason = backend(chosen).unavailable()
-    if reason is not None:
-        pytest.skip(f"needs {chosen}: {reason}")
-    return chosen
-
-
 @pytest.fixture
-def tree() -> Iterator[Path]:
+def tree(elsewhere: Path) -> Path:
     """Not in /tmp, which is another one inside."""
-    with tempfile.TemporaryDirectory(prefix="veil-test-", dir="/var/tmp") as made:
-        yield Path(made).resolve()
+    return elsewhere
 
 
 def works(name: str, network: str, tree: Path, text: str) -> veil.Result:
