@@ -274,9 +274,11 @@ def test_gov_07_a_denied_sub_command_with_options_before_it() -> None:
         ["HG", "push"],
         ["env", "hg", "push"],
         ["hg", "--cwd=x", "-v", "push", "x"],
+        ["hg", "pus"],
+        ["sh", "-c", "hg 'pu'"],
     ):
         assert answer(argv, deny("hg", "push"), allow("hg"), level="always_allow") == "deny", argv
-    for argv in (["hg", "log", "push"], ["hg", "pushed"], ["hg", "status"]):
+    for argv in (["hg", "log", "push"], ["hg", "pushed"], ["hg", "status"], ["hg", "log", "pu"], ["hg", ""]):
         assert answer(argv, deny("hg", "push"), level="always_allow") == "allow", argv
 
 

@@ -33,7 +33,8 @@ class _Denied:
         if not same or self.word is None or (adds and bool(seen.through)):
             return same
         # what is known only at run time may be that word
-        return self.word in _operands(seen) or any(OPEN in word for word in seen.argv)
+        beginning = any(word and self.word.startswith(word) for word in _operands(seen)[:1])
+        return beginning or self.word in _operands(seen) or any(OPEN in word for word in seen.argv)
 
 
 def _hands_on(seen: Seen) -> bool:

@@ -80,6 +80,7 @@ def _from(words: Sequence[str], start: int, wanted: Sequence[str]) -> bool:
         # what is open may become several words
         if open_end and wanted[0].startswith(skeleton(known)):
             return True
-        if skeleton(words[at]) == wanted[0] and _from(words, at + 1, wanted[1:]):
+        # many tools take any beginning of a sub-command, and short names for them mostly are one (``npm i``)
+        if words[at] and wanted[0].startswith(skeleton(words[at])) and _from(words, at + 1, wanted[1:]):
             return True
     return False
