@@ -334,9 +334,9 @@ def pushed(ws: Path, tools: Path, policy: Policy, approver: Approver) -> set[str
     mark, found = ws.parent / "mark", set()
     path = [str(tools), str(Path(sys.executable).parent), "/usr/bin", "/bin"]
     for line, argv in several(PUSHES):
-        with bounded(ws, policy, path=path, approver=approver, no_store=True) as at:
-            with contextlib.suppress(VeilError):
-                at.run(argv, timeout_s=20)
+        at = bounded(ws, policy, path=path, approver=approver, no_store=True)
+        with at, contextlib.suppress(VeilError):
+            at.run(argv, timeout_s=20)
         if mark.exists():
             if any(word.startswith("pu") for word in mark.read_text().split()):
                 found.add(line)
