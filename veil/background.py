@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal as signals
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from veil.asking import number
+from veil.elsewhere import not_served
 from veil.host.orders import ENDING
 from veil.jobs import Job
 from veil.model.errors import BadInput
@@ -93,22 +95,36 @@ class Killed:
 
 
 class Handle:
-    """A background run that this process owns. Ends with the process, however that ends (macOS: at a normal end)."""
+    """A background run that this process owns. Ends with the process, however that ends (macOS: at a normal end).
+
+    In a fork of the process it is another's while it goes on: ``Refused`` (code ``runs_elsewhere``).
+    """
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._made, self._owner = job, os.getpid()
+
+    @property
+    def _job(self) -> Job:
+        # a fork has neither the thread that sees it through nor its child: whoever waited here would wait for ever
+        if self._is_anothers():
+            raise not_served(self.id)
+        return self._made
+
+    def _is_anothers(self) -> bool:
+        return self._owner != os.getpid() and self._made.alive
 
     def __repr__(self) -> str:
-        return f"<veil.Handle {self.id} {self.status} pid={self.pid}>"
+        status = "of another process" if self._is_anothers() else self.status
+        return f"<veil.Handle {self.id} {status} pid={self.pid}>"
 
     @property
     def id(self) -> str:
-        return self._job.record.id
+        return self._made.record.id
 
     @property
     def pid(self) -> int | None:
         """Process id of the command; ``None`` when it could not start."""
-        return self._job.pid
+        return self._made.pid
 
     @property
     def status(self) -> Status:
@@ -119,7 +135,7 @@ class Handle:
     @property
     def replayed(self) -> bool:
         """It is answered from a recording: nothing really runs, and no port takes connections."""
-        return self._job.replayed
+        return self._made.replayed
 
     def running(self) -> bool:
         """Whether the command or anything of its tree is still to be waited for."""
@@ -213,7 +229,8 @@ class Handle:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.kill()
+        if not self._is_anothers():
+            self.kill()
 
 
 def threading_max() -> float:

@@ -267,12 +267,15 @@ if how == "fork":
     pid = os.fork()
     if pid == 0:
         assert veil.run("true").ok
-        try:
-            veil.kill(handle.id)
-        except veil.VeilError as error:
-            pass
-        else:
-            os._exit(3)
+        assert repr(handle) == f"<veil.Handle {handle.id} of another process pid={handle.pid}>"
+        for ask in (lambda: veil.kill(handle.id), handle.kill, handle.wait, handle.logs, handle.detail, handle.running):
+            try:
+                ask()
+            except veil.Refused as error:
+                assert error.code == "runs_elsewhere"
+            else:
+                os._exit(3)
+        handle.__exit__(None, None, None)
         with veil.start("echo mine; sleep 60") as mine:
             mine.wait_for(pattern="mine")
         os._exit(0)
