@@ -914,6 +914,8 @@ def test_a_session_in_a_sandbox(tmp_path: Path, backend: str) -> None:
         assert result.stdout == f"f 1\n{tmp_path}/w\n"
         assert not (tmp_path / "out").exists()
         assert "session_state" not in result.to_dict()
+        sh.run("set -v")
+        assert sh.run("true").stderr == "true\n", "what the trap shows is taken out behind the sandbox as well"
 
 
 def test_the_callers_width_of_a_line_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
