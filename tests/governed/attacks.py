@@ -41,6 +41,15 @@ def _python(argv: Argv) -> str:
     return f"import subprocess; subprocess.run({list(argv)!r})"
 
 
+def _split(argv: Argv) -> str:
+    """A text in which no word stands in one piece."""
+    return " ".join(word[:1] + '""' + shlex.quote(word[1:]) for word in argv)
+
+
+def _escaped(argv: Argv) -> str:
+    return " ".join("".join("\\" + sign for sign in word) for word in argv)
+
+
 #: Launchers, by what they look like: each puts something around an argv.
 LAUNCHERS: dict[str, Wrap] = {
     "env": lambda a: ("env", *a),
@@ -101,6 +110,18 @@ TEXTS: dict[str, Wrap] = {
     "sh -c $()": lambda a: ("sh", "-c", "echo $(" + _text(a) + ")"),
     "sh -c args": lambda a: ("sh", "-c", '"$0" "$@"', *a),
     "bash -c": lambda a: ("bash", "-c", _text(a)),
+    "sh -c split": lambda a: ("sh", "-c", _split(a)),
+    "bash -c escaped": lambda a: ("bash", "-c", _escaped(a)),
+    "sh -c eval": lambda a: ("sh", "-c", "eval " + shlex.quote(_split(a))),
+    "sh -c sh": lambda a: ("sh", "-c", "sh -c " + shlex.quote(_escaped(a))),
+    "sh -c variable": lambda a: ("sh", "-c", f"x={shlex.quote(a[0])}; $x {_text(a[1:])}"),
+    "sh -c echo | sh": lambda a: ("sh", "-c", f"echo {shlex.quote(_split(a))} | sh"),
+    "sh -c heredoc": lambda a: ("sh", "-c", f"sh <<X\n{_split(a)}\nX"),
+    "sh -c xargs": lambda a: ("sh", "-c", f"echo {_text(a[1:])} | xargs {_escaped(a[:1])}"),
+    "sh -c trap": lambda a: ("sh", "-c", f"trap {shlex.quote(_split(a))} EXIT"),
+    "env -S split": lambda a: ("env", "-S", _split(a)),
+    "find sh -c": lambda a: ("find", ".", "-maxdepth", "0", "-exec", "sh", "-c", _split(a), ";"),
+    "nice sh -c": lambda a: ("nice", "sh", "-c", _escaped(a)),
     "bash -lc": lambda a: ("bash", "-lc", _text(a)),
     "bash --norc -c": lambda a: ("bash", "--norc", "-c", _text(a)),
     "bash -o -c": lambda a: ("bash", "-o", "pipefail", "-c", _text(a)),
