@@ -2,6 +2,9 @@
 
 A replay does all of a step's changes when the step is asked for. So each change is booked to one step only, and in such
 a way that every step finds what the steps asked before it left.
+
+A run that ends takes what it finds changed. What it did not tell of, and another run that was under way then tells of
+when it ends, is given to that one: so the same runs give the same recording, whichever ended first.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from veil.cassettes.roots import Roots
 from veil.cassettes.steps import ABSENT, TreeChange
@@ -18,7 +23,24 @@ from veil.taping.delta import below_root, changes_of
 
 #: Id by path below the root; a path that is not there is missing.
 Picture = dict[str, str]
-Booked = tuple[tuple[TreeChange, ...] | None, tuple[TreeChange, ...]]
+
+
+class Booked(NamedTuple):
+    """Attributes: changes, quiet: of the run that ended. given: what another step (its place) had as quiet until now,
+    by the path that it has there."""
+
+    changes: tuple[TreeChange, ...] | None
+    quiet: tuple[TreeChange, ...]
+    given: tuple[tuple[int, str], ...] = ()
+
+
+class _Untold(NamedTuple):
+    """What a run took and did not tell of. Attributes: order: of the run. under_way: the runs that it may be of."""
+
+    place: int
+    order: int
+    row: TreeChange
+    under_way: frozenset[int]
 
 
 @dataclass
@@ -26,10 +48,13 @@ class _Run:
     """A run under way.
 
     Attributes:
-        before: what was there when it began. taken: what later steps changed, as they left it: theirs, not this one's.
+        order: which one it was to begin. found: what was there then. before: the same, with what others have booked
+            since. taken: what later steps changed, as they left it: theirs, not this one's.
         early: what this run had changed before another one changed it again.
     """
 
+    order: int
+    found: Picture
     before: Picture
     contents: Contents
     roots: Roots
@@ -44,16 +69,19 @@ class Ledger:
 
     def __init__(self) -> None:
         self._runs: dict[int, _Run] = {}
+        self._untold: dict[str, list[_Untold]] = {}
+        self._begun = 0
         self._lock = threading.Lock()
 
     def begin(self, place: int, contents: Contents, roots: Roots, cwd: str, *, background: bool) -> None:
         """A run begins. ``place`` grows from run to run; ``cwd`` is below the root."""
         with self._lock:
             before = contents.picture()
+            self._begun += 1
             for run in self._runs.values():
                 if run.background:
                     self._divide(run, before)
-            self._runs[place] = _Run(before, contents, roots, cwd, background)
+            self._runs[place] = _Run(self._begun, before, dict(before), contents, roots, cwd, background)
 
     @staticmethod
     def _divide(run: _Run, now: Picture) -> None:
@@ -77,6 +105,7 @@ class Ledger:
         with self._lock:
             run = self._runs.pop(place)
             after = run.contents.picture()
+            given = (*self._given(place, run, told), *self._gone(place, run, after))
             for path in run.taken:
                 _put(after, path, run.before.get(path, ABSENT))
             changes, quiet = changes_of(told, run.before, after, run.contents, run.roots, run.cwd)
@@ -89,10 +118,60 @@ class Ledger:
                         another.taken[path] = now
                     else:
                         _put(another.before, path, now)
-        return self._with_early(run, changes, quiet)
+            self._remember(place, run, changes, quiet)
+        return Booked(*self._with_early(run, changes, quiet), given)
+
+    def _given(self, place: int, run: _Run, told: Sequence[Change] | None) -> list[tuple[int, str]]:
+        """What the run tells of and others took: it is put back to where it was for this run. Folders around it that a
+        later step took as well: a replay needs them when this one is asked for."""
+        names = {below_root(name, run.cwd) for change in told or () for name in (change.path, change.old) if name}
+        around = {folder for name in names for folder in _around(name)} - names
+        given = []
+        for path in names | around:
+            rows = [row for row in self._untold.get(path, ()) if place in row.under_way]
+            if not rows or (path in around and rows[0].place < place):
+                continue
+            given += [(row.place, row.row.path) for row in rows]
+            _put(run.before, path, rows[0].row.before)
+            run.taken.pop(path, None)
+            self._untold[path] = [row for row in self._untold[path] if row not in rows]
+        return given
+
+    def _gone(self, place: int, run: _Run, after: Picture) -> list[tuple[int, str]]:
+        """What is now as this run found it: a passing state, seen by others while it lasted. Nobody changed it."""
+        given = []
+        for path, untold in self._untold.items():
+            found = run.found.get(path, ABSENT)
+            rows = [row for row in untold if place in row.under_way]
+            # whoever began later may have found the passing state itself, and then saw it go
+            if rows and after.get(path, ABSENT) == found and (rows[0].row.before == found or run.order < rows[0].order):
+                given += [(row.place, row.row.path) for row in rows]
+                untold[:] = [row for row in untold if row not in rows]
+                _put(run.before, path, found)
+                run.taken.pop(path, None)
+        for other in () if run.background else self._runs.values():
+            for path in list(other.before) if run.order < other.order else ():
+                found = run.found.get(path, ABSENT)
+                if other.before[path] != found and after.get(path, ABSENT) == found:
+                    _put(other.before, path, found)
+        return given
+
+    def _remember(
+        self, place: int, run: _Run, changes: Sequence[TreeChange] | None, quiet: Sequence[TreeChange]
+    ) -> None:
+        for row in changes or ():
+            self._untold.pop(below_root(row.path, run.cwd), None)  # where it stands now is known
+        if not self._runs:
+            self._untold.clear()
+        elif not run.background:
+            for row in quiet:
+                untold = _Untold(place, run.order, row, frozenset(self._runs))
+                self._untold.setdefault(below_root(row.path, run.cwd), []).append(untold)
 
     @staticmethod
-    def _with_early(run: _Run, changes: tuple[TreeChange, ...] | None, quiet: tuple[TreeChange, ...]) -> Booked:
+    def _with_early(
+        run: _Run, changes: tuple[TreeChange, ...] | None, quiet: tuple[TreeChange, ...]
+    ) -> tuple[tuple[TreeChange, ...] | None, tuple[TreeChange, ...]]:
         open_ = {path: change for path, change in run.early.items() if path in run.taken}
         if changes is not None:
             rows = []
@@ -108,3 +187,8 @@ def _put(picture: Picture, path: str, entry: str) -> None:
         picture.pop(path, None)
     else:
         picture[path] = entry
+
+
+def _around(path: str) -> list[str]:
+    """The folders that a path below the root lies in."""
+    return [str(folder) for folder in PurePosixPath(path).parents][:-1]

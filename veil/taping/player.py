@@ -16,11 +16,13 @@ from veil.cassettes.steps import Step, state_id
 from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
 from veil.host.contents import Contents
+from veil.host.orders import Controls
 from veil.kit import Kit
 from veil.model.command import Look, Sandbox, Trace
 from veil.model.errors import Refused
 from veil.model.outcome import Fact, Findings, Kind
 from veil.model.plan import Work
+from veil.model.record import Record
 from veil.model.variation import varied
 from veil.runner import Asked
 from veil.secrets.shapes import TOKEN
@@ -96,6 +98,14 @@ class Player(StageRunner):
         looked = self._looks(request.wishes, step, request.command.cwd)
         seen = varied(seen, findings=seen.findings.merged(Findings(files=looked)))
         return Answer(seen, step.background and step.status == "killed")
+
+    async def aperform(self, asked: Asked) -> Record:
+        """At once, so that runs which are asked for together are answered in that order."""
+        import asyncio
+
+        record = self.perform(asked, Controls(listener=asked.listener))
+        await asyncio.sleep(0)
+        return record
 
     def looked(self, path: str) -> Fact | None:
         """What an assertion saw at a path when this was recorded: what the last step knows that answered so far."""

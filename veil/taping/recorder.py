@@ -105,6 +105,7 @@ class Recorder(StageRunner):
         self._facts: list[StepFacts | None] = []
         self._places: dict[tuple[str, float], int] = {}
         self._open: dict[int, tuple[Request, Scrubbed, Handle]] = {}
+        self._given: set[tuple[int, str]] = set()
         self._judged: dict[tuple[str, float], list[Judgement]] = {}
         self._ledger = Ledger()
         self._lock = threading.RLock()
@@ -176,7 +177,7 @@ class Recorder(StageRunner):
         return replace(record, observation=seen, verdict=verdict)
 
     def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Mapping[str, str]) -> Step:
-        changes, quiet = self._ledger.end(place, record.observation.findings.changes)
+        changes, quiet, given = self._ledger.end(place, record.observation.findings.changes)
         step = step_of(
             record,
             request,
@@ -192,6 +193,7 @@ class Recorder(StageRunner):
         with self._lock:
             self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
             self._places[record.id, record.started] = place
+            self._given.update((other, hidden.name(path)) for other, path in given)
         return step
 
     def started(self, asked: Asked) -> Handle:
@@ -242,11 +244,12 @@ class Recorder(StageRunner):
         with self._lock:
             steps = list(self._steps)
             hidden = self.stage.hidden(REPLAYED_TAG)
-            for run, said in self._judged.items():
-                place = self._places.get(run)
-                step = None if place is None else steps[place]
-                if place is not None and step is not None:
-                    rows = (judged_of(judgement, hidden) for judgement in said)
+            for place, path in self._given:
+                if (step := steps[place]) is not None:
+                    steps[place] = replace(step, quiet=tuple(row for row in step.quiet if row.path != path))
+            for run, place in self._places.items():
+                if run in self._judged and (step := steps[place]) is not None:
+                    rows = (judged_of(judgement, hidden) for judgement in self._judged[run])
                     steps[place] = replace(step, judged=(*step.judged, *rows))
             return Cassette(header, tuple(step for step in steps if step is not None))
 
