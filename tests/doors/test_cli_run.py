@@ -134,6 +134,29 @@ def test_long_output_is_condensed_and_full_shows_it(tmp_path: Path) -> None:
     assert len(veil("run", "seq 1000", "--full", cwd=tmp_path).stdout.splitlines()) > 1000
 
 
+@pytest.mark.needs("bash")
+def test_nothing_that_is_shown_to_people_drives_their_terminal(tmp_path: Path) -> None:
+    named = "$'\\e]0;title\\a\\e[2J\\nx'"
+    shown = [
+        veil("run", f"touch {named}", cwd=tmp_path),
+        veil("run", f"rm {named}", cwd=tmp_path),
+        veil("runs", cwd=tmp_path),
+        veil("run", "echo $'\\e[2J\\e]0;title\\a'", cwd=tmp_path),
+        *(veil("detail", *page, cwd=tmp_path) for page in ((), ("--selector", "meta"), ("--match", "."))),
+        *(
+            veil("detail", "--selector", "stdout", *page, cwd=tmp_path)
+            for page in (("--limit", "99"), ("--lines", "1:1"))
+        ),
+        veil("run", "--stdin", "\x1b[2J", "true", cwd=tmp_path),
+        veil("run", "--project", "\x1b[2J", "true", cwd=tmp_path),
+        veil("\x1b[2J", cwd=tmp_path),
+    ]
+    assert b"advice: it destroys" in shown[1].stdout
+    for done in shown:
+        assert b"\x1b" not in done.stdout + done.stderr, done
+        assert b"\a" not in done.stdout + done.stderr, done
+
+
 #: Bytes that are no text, escapes, a lone surrogate in UTF-8 spelling, names that are hard to print.
 NASTY = (
     r"printf '\377\376\200\355\240\200 \033[2J\033]0;title\007 \r\b caf\303\251 \342\200\256'; "

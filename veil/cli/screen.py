@@ -103,8 +103,13 @@ def document(data: Any) -> None:
 
 
 def show(lines: Iterable[Line]) -> None:
-    """The human view on standard output, coloured where it is a terminal that wants colours."""
-    lines = list(lines)
+    """The human view on standard output, coloured where it is a terminal that wants colours.
+
+    What is not a line of text (whose maker answers for it) may hold names of files: none of them can drive a terminal.
+    """
+    from veil.present.text import safe_text
+
+    lines = [(style, text if style == "text" else safe_text(text).replace("\n", "\\n")) for style, text in lines]
     if not is_terminal(sys.stdout) or os.environ.get("NO_COLOR"):
         write("".join(f"{text}\n" for _, text in lines))
         return
@@ -120,9 +125,11 @@ def show(lines: Iterable[Line]) -> None:
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
+    """A message on standard error."""
+    from veil.present.text import safe_text
+
     try:
-        sys.stderr.write(f"veil: {message}\n")
+        sys.stderr.write(f"veil: {safe_text(message)}\n")
         sys.stderr.flush()
     except BrokenPipeError:
         reader_left(2)

@@ -11,6 +11,7 @@ from typing import Any
 import veil
 from veil.cli import human, screen
 from veil.cli.screen import Line
+from veil.present.text import safe_text
 
 
 def detail(
@@ -87,7 +88,7 @@ def _reply(data: dict[str, Any], body: str | None = None) -> Iterator[str]:
     if body is None or body not in data:
         yield from json.dumps(data, indent=2).split("\n")
         return
-    yield from data[body].removesuffix("\n").split("\n")
+    yield from safe_text(data[body]).removesuffix("\n").split("\n")
     yield "--- " + ", ".join(f"{key} {value}" for key, value in data.items() if key != body)
 
 
