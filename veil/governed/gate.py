@@ -152,10 +152,10 @@ class Gate:
             why = "; ".join(dict.fromkeys(f"{reason.why} [{reason.rule}]" for reason in told))
             raise Denied(why, code=code, rules=list(decision.rules))
         # what is denied is told as that, also where its words lead out
-        unfit = self.unfit(call.argv, cwd, judged) if judged.words else None
-        if unfit is not None:
-            note.update(decision="deny", rules=[f"builtin:{unfit[0]}"])
-            raise Denied(unfit[1], code=unfit[0])
+        escape = self._workspace.escape_of_text(call.argv, judged, cwd)
+        if escape is not None:
+            note.update(decision="deny", rules=["builtin:outside_workspace"])
+            raise Denied(f"{escape.word!r} is refused: {escape.why}", code="outside_workspace")
         self._others(judged, call, cwd, labels)
         words = self._words(call, program)
         # what launchers start, and what a script says, is approved with them

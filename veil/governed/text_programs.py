@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from veil.classify.sed import SedScript
@@ -24,6 +25,8 @@ _NAMED = listed(
     "--quiet --silent --regexp-extended --null-data --separate --unbuffered --posix --debug --binary --in-place"
 )
 _IN_PLACE = re.compile(r"-[nErsuz]*i\S*\Z|--in-place(?:=.*)?\Z", re.DOTALL)
+#: Longer ones are read anew each time: they would fill the memory.
+_LONG = 4_096
 _FIELD = re.compile(r"-F|-v")
 
 
@@ -55,14 +58,20 @@ def _sed(argv: Sequence[str]) -> Iterator[tuple[int, Reading]]:
     if not scripts:
         return
     text = "\n".join(text for _, text in scripts)
-    names: dict[str, None] = {}
-    for shield in (True, False):
-        script = SedScript(text, shield).read()
-        if not script.clear:
-            return
-        names.update(dict.fromkeys(script.files))
-    for at, _ in scripts:
-        yield at, Reading(tuple(names))
+    names = _kept(text) if len(text) < _LONG else _files(text)
+    if names is not None:
+        yield from ((at, Reading(names)) for at, _ in scripts)
+
+
+def _files(text: str) -> tuple[str, ...] | None:
+    """The files that a script of sed names; ``None`` when it cannot be followed."""
+    readings = [SedScript(text, shield).read() for shield in (True, False)]
+    if not all(reading.clear for reading in readings):
+        return None
+    return tuple(dict.fromkeys(name for reading in readings for name in reading.files))
+
+
+_kept = lru_cache(maxsize=1024)(_files)
 
 
 def _sed_scripts(argv: Sequence[str]) -> list[tuple[int, str]]:

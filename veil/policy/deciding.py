@@ -71,6 +71,8 @@ class Judge:
         self._tables = tables
         self._strict = tuple(rule for rule in policy.rules if rule.effect == "allow")
         self._loose = tuple(rule for rule in policy.rules if rule.effect != "allow")
+        #: With the names that a program has to have for the rule to speak of it; ``None``: any.
+        self._by_name = tuple((names_of(rule.words[0]) if rule.words else None, rule) for rule in self._loose)
         self._asks_network = any(rule.network is not None for rule in policy.rules)
         #: Names that a rule against something speaks of: other words of a script are not looked at further.
         spoken = [word for rule in self._loose for word in (*rule.words[:1], rule.executable) if word]
@@ -152,6 +154,8 @@ class Judge:
             return
         allowing = []
         for rule in self._strict:
+            if rule.words and rule.words[0] != name:
+                continue
             answer = _speaks(rule, one, situation, errors)
             if answer == "deny":
                 yield Reason("deny", rule.id, f"rule {rule.id} failed", name)
@@ -181,7 +185,11 @@ class Judge:
 
     def _against(self, one: Seen, situation: Situation, errors: list[str]) -> Iterator[Reason]:
         """What the rules that forbid or ask say."""
-        for rule in self._loose:
+        names, local = one.program.names, one.program.local
+        for wanted, rule in self._by_name:
+            # a file of the workspace may be the program of a rule by what is in it
+            if wanted is not None and not local and wanted.isdisjoint(names):
+                continue
             answer = _speaks(rule, one, situation, errors)
             if answer is not None:
                 yield Reason(answer, rule.id, rule.reason or f"rule {rule.id}", one.argv[0])
