@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import veil
-from veil.host.confine import credentials, repositories
+from veil.host.confine import credentials, listed, repositories
 from veil.host.confine.backends import BACKENDS, backend, pick
 from veil.host.confine.base import Bounds, CannotConfine
 from veil.host.confine.bounds import CannotBound, Drawn, drawn
@@ -188,25 +188,62 @@ def test_credentials_that_come_and_go_are_seen_at_once(home: Path, tree: Path) -
             if home in Path(p).parents
         }
 
-    for name in (".netrc", ".config/gcloud/x", ".config/git/credentials"):
+    for name in (".netrc", ".config/gcloud/x", ".config/git/credentials", ".local/state/veil/x"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).touch()
-    long_ago = time.time() - 1000
-    for folder in (home, home / ".config", home / ".config" / "git"):
-        os.utime(folder, (long_ago, long_ago))
-    all_of_it = {".netrc", ".config/gcloud", ".config/git/credentials"}
+    time.sleep(listed.SETTLED + 0.2)
+    there = {".netrc", ".config/gcloud", ".config/git/credentials", ".local/state/veil"}
     for _ in range(2):
-        assert masked() == all_of_it
+        assert masked() == there
+    # no folder that lists names of the table is touched by this one
+    (home / ".local" / "state").rename(home / ".local" / "moved")
+    (home / ".local" / "state").symlink_to("moved")
+    there = {*there, ".local/moved/veil"} - {".local/state/veil"}
+    assert masked() == there
     (home / ".npmrc").touch()
     (home / ".config" / "gh").mkdir()
     (home / ".config" / "git" / "credentials").unlink()
     for _ in range(2):
-        assert masked() == {*all_of_it, ".npmrc", ".config/gh"} - {".config/git/credentials"}
+        assert masked() == {*there, ".npmrc", ".config/gh"} - {".config/git/credentials"}
     (home / ".config").rename(home / "moved")
     for _ in range(2):
-        assert masked() == {".netrc", ".npmrc"}
+        assert masked() == {".netrc", ".npmrc", ".local/moved/veil"}
     (home / ".config").symlink_to("moved")
-    assert masked() == {".netrc", ".npmrc", "moved/gcloud", "moved/gh"}
+    assert masked() == {".netrc", ".npmrc", ".local/moved/veil", "moved/gcloud", "moved/gh"}
+
+
+@pytest.mark.parametrize("change", ["moved", "linked", "deleted", "came", "another kind"])
+def test_what_was_remembered_of_credentials_never_outlives_a_change(home: Path, tree: Path, change: str) -> None:
+    """Each change alone, when all else has been still for long."""
+
+    def masked() -> set[str]:
+        found = draw(Sandbox(protect_secrets=True), tree, HOME=str(home)).bounds
+        every = (*found.masked_folders, *found.masked_files)
+        return {str(Path(p).relative_to(home)) for p in every if home in Path(p).parents}
+
+    (home / ".local" / "state" / "veil").mkdir(parents=True)
+    (home / ".aws").mkdir()
+    time.sleep(listed.SETTLED + 0.2)
+    for _ in range(2):
+        assert masked() == {".local/state/veil", ".aws"}
+    if change == "moved":
+        (home / ".local").rename(home / "elsewhere")
+        assert masked() == {".aws"}
+    elif change == "linked":
+        (home / ".local" / "state").rename(home / ".local" / "other")
+        (home / ".local" / "state").symlink_to("other")
+        assert masked() == {".local/other/veil", ".aws"}
+    elif change == "deleted":
+        (home / ".local" / "state" / "veil").rmdir()
+        assert masked() == {".aws"}
+    elif change == "came":
+        (home / ".netrc").touch()
+        assert masked() == {".local/state/veil", ".aws", ".netrc"}
+    else:
+        (home / ".aws").rmdir()
+        (home / ".aws").write_text("a file")
+        found = draw(Sandbox(protect_secrets=True), tree, HOME=str(home)).bounds
+        assert str(home / ".aws") in found.masked_files
 
 
 def test_protected_secrets_take_those_of_the_environment_along(tree: Path) -> None:

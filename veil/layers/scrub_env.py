@@ -10,6 +10,9 @@ from veil.model.command import ScrubEnv
 from veil.model.outcome import Findings
 from veil.model.plan import Launch, Place, Plan
 
+#: Variables of which it is remembered what was said.
+_MOST = 1000
+
 
 class ScrubEnvLayer:
     """Grants ``ScrubEnv``.
@@ -27,6 +30,9 @@ class ScrubEnvLayer:
     def __init__(self, is_secret: Callable[[str, str], bool]) -> None:
         """``is_secret``: takes name and value of a variable; wiring passes ``veil.secrets.names.is_secret_value``."""
         self._is_secret = is_secret
+        #: Name -> hash of its value and what was said of it: the same variables come with every run, and nothing of a
+        #: value is kept.
+        self._said: dict[str, tuple[int, bool]] = {}
 
     def unavailable(self, wish: object, plan: Plan) -> str | None:
         """Never: every machine can do this."""
@@ -36,7 +42,7 @@ class ScrubEnvLayer:
         """Yields the launch without them; finds ``secrets_env_scrubbed``."""
         asked = {name for name, value in plan.request.command.env if value is not None}
         env = dict(launch.env)
-        gone = [name for name, value in env.items() if name not in asked and self._is_secret(name, value)]
+        gone = [name for name, value in env.items() if name not in asked and self._secret(name, value)]
         for name in gone:
             if name.upper().startswith("GIT_CONFIG_VALUE_"):
                 env[name] = ""  # git counts these and fails when one is missing
@@ -44,3 +50,13 @@ class ScrubEnvLayer:
                 del env[name]
         yield dataclasses.replace(launch, env=env)
         return Findings(notes={"secrets_env_scrubbed": len(gone)})
+
+    def _secret(self, name: str, value: str) -> bool:
+        known = self._said.get(name)
+        if known is not None and known[0] == hash(value):
+            return known[1]
+        said = self._is_secret(name, value)
+        if len(self._said) >= _MOST:
+            self._said.clear()
+        self._said[name] = (hash(value), said)
+        return said

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from veil.host.confine import credentials, repositories
 from veil.host.confine.base import Allowance, Bounds
-from veil.host.confine.listed import names_in
+from veil.host.confine.listed import Notes, names_in, remembered
 from veil.host.confine.temporary import Temporary, temporary
 from veil.model.command import Sandbox
 
@@ -175,29 +175,41 @@ def _draw(
     return Drawn(bounds, (*gaps, *kept.gaps), len(hidden) - denied, foreign, temp)
 
 
-def _credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+def _credentials(environment: Mapping[str, str]) -> tuple[tuple[str, bool], ...]:
     """Places with credentials, without links, and whether each is a folder."""
+    places = credentials.places(environment)
+    return remembered(places, functools.partial(_looked_up, places))
+
+
+def _looked_up(places: tuple[credentials.Places, ...], notes: Notes) -> Iterator[tuple[str, bool]]:
+    """Each place that is there; ``notes``: what that was told from."""
     listed: dict[str, frozenset[str]] = {}
-    for folder, names, above, way in credentials.places(environment):
+    for folder, names, above, way in places:
         if above in listed and way not in listed[above]:
             listed[folder] = frozenset()
             continue
         there: Iterable[str] = names
-        if len(names) >= credentials.MANY and (known := names_in(folder)) is not None:
-            listed[folder] = known
-            there = known.intersection(names)
+        if len(names) >= credentials.MANY:
+            notes.folder(folder)
+            if (known := names_in(folder)) is not None:
+                listed[folder] = known
+                there = known.intersection(names)
         real = ""
         for name in there:
+            notes.name(f"{folder}/{name}")
             try:
                 kind = os.lstat(f"{folder}/{name}").st_mode
                 link = stat.S_ISLNK(kind)
                 if link:
+                    notes.link()
                     kind = os.stat(f"{folder}/{name}").st_mode
             except OSError:  # not there, or where this user, who runs the command, cannot go either
                 continue
             if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
                 continue  # /dev/null often stands for no file at all
-            real = real or os.path.realpath(folder).rstrip("/")
+            if not real:
+                real = os.path.realpath(folder).rstrip("/")
+                notes.place(folder, real)
             path = f"{real}/{name}"
             yield os.path.realpath(path) if link else path, stat.S_ISDIR(kind)
 

@@ -84,9 +84,10 @@ class Landlock:
     def lacks(self, bounds: Bounds) -> str | None:
         """What of these bounds Landlock cannot express."""
         writable = _writable(bounds)
+        below = tuple(root.rstrip("/") + "/" for root in writable)
         for path in (*_hidden(bounds), *bounds.readonly, *bounds.pinned):
-            above = next((root for root in writable if within(path, root)), None)
-            if above is not None:
+            if path in writable or path.startswith(below):
+                above = next(root for root in writable if within(path, root))
                 return f"Landlock cannot take {path!r} out of {above!r}, which may be written to"
         if bounds.allowance != Allowance():
             return "Landlock sets no limits on what a command uses"
