@@ -225,6 +225,10 @@ WAYS = (
     ["sh", "-c", "./g push"],
     ["sh", "-c", "cd . && ./g push"],
     ["sh", "-c", "cd sub; ../g push"],
+    ["sh", "-c", "cd sub && ./deep push"],
+    ["sh", "-c", "cd sub; cd .; ./deep push"],
+    ["sh", "-c", "cd $PWD/sub; ./deep push"],
+    ["sh", "-c", "make; ./notyet push"],
     ["sh", "-c", "PATH=$PWD:$PATH; g push"],
     ["sh", "-c", "env PATH=. g push"],
     ["sh", "-c", ". ./x; ./g push"],
@@ -252,6 +256,7 @@ def test_git_by_another_name_in_the_workspace_never_starts(repo: Path, kind: str
         os.link(real, named)
     else:
         script(named, f'echo "$0 $*" >> {mark}\n')
+    (repo / "sub" / "deep").symlink_to("../g")
     (repo / "x").write_text(":\n")
     (repo / "indirect").write_text("#!./g push\n")
     (repo / "indirect").chmod(0o755)

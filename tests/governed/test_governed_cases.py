@@ -303,5 +303,13 @@ def test_paths_in_a_text_for_a_shell_stay_inside_as_the_shell_reads_them(ws: Pat
 
 def test_texts_for_a_shell_do_their_work_inside(ws: Path) -> None:
     at = bounded(ws, Policy("always_allow"))
-    for text in ("cat in > sub/out; rm sub/out", "cd sub && pwd", "for f in *; do test -f $f && cat $f; done; :"):
+    script(ws / "sub" / "build.sh", ":\n")
+    for text in (
+        "cat in > sub/out; rm sub/out",
+        "cd sub && pwd",
+        "for f in *; do test -f $f && cat $f; done; :",
+        "cat in > /dev/null 2>&1 || true; ls 2>/dev/null | wc -l",
+        "cd sub && ./build.sh",
+        "echo $((1 + 2))",
+    ):
         assert at.run(["sh", "-c", text]).returncode == 0, text

@@ -32,7 +32,7 @@ _MOVING = listed("cd pushd popd")
 _GIVING = listed("su runuser watch script flock parallel ssh")
 #: What bash reads in another way than the shells that follow the standard alone.
 _NOT_THE_SAME = re.compile(
-    r"\$['\"\[]|&>|>&(?![\d-])|\(\(|\[\[|[<>]\(|<<<|\|&|\b(?:function|select|coproc)\b|\{[^}\s]*[,.]|;;?&|=\("
+    r"\$['\"\[]|&>|>&(?![\d-])|(?<!\$)\(\(|\[\[|[<>]\(|<<<|\|&|\b(?:function|select|coproc)\b|\{[^}\s]*[,.]|;;?&|=\("
 )
 _STANDARD = listed("sh dash ash ksh mksh zsh yash")
 #: Variables by which a shell finds programs, or reads a text before the one that it is given.
@@ -77,12 +77,14 @@ class Starts(NamedTuple):
         unclear: why these may not be all, or ``""``.
         foreign: some of them run code in a language that is not read here.
         words: of texts for a shell, whatever they are there for: arguments, targets, values.
+        moved: the only folder that a text changes to, relative to where it begins; ``""``: it stays there.
     """
 
     programs: tuple[tuple[str, ...], ...]
     unclear: str = ""
     foreign: bool = False
     words: tuple[str, ...] = ()
+    moved: str = ""
 
 
 class _Walker(Walker):
@@ -196,11 +198,12 @@ def starts(command: str | Sequence[str]) -> Starts:
     else:
         recorder.program([plain(word, at, at) for at, word in enumerate(command)])
     programs = [words for words, _ in recorder.kept]
-    unclear = recorder.unclear or _of_text(findings, recorder) or _of_shells(programs)
+    moved = _moved(programs)
+    unclear = recorder.unclear or _of_text(findings, recorder) or _of_shells(programs, moved)
     if len(programs) > MOST:
         unclear = unclear or f"more than {MOST} programs"
     told = tuple(tuple(_bare(word) for word in words) for words in programs[:MOST])
-    return Starts(told, unclear, recorder.foreign, tuple(recorder.words))
+    return Starts(told, unclear, recorder.foreign, tuple(recorder.words), moved)
 
 
 def _bare(word: Word) -> str:
@@ -219,7 +222,15 @@ def _of_text(findings: Findings, recorder: _Recorder) -> str:
     return ""
 
 
-def _of_shells(programs: Sequence[Sequence[Word]]) -> str:
+def _moved(programs: Sequence[Sequence[Word]]) -> str:
+    """The folder of the only ``cd``, if it is plain."""
+    moves = {tuple(words) for words in programs if _name(words[0]) in _MOVING}
+    if len({tuple(word.text for word in words) for words in moves}) != 1 or len(words := moves.pop()) != 2:
+        return ""
+    return words[1].text if words[0].text == "cd" and words[1].literal and not words[1].text.startswith("-") else ""
+
+
+def _of_shells(programs: Sequence[Sequence[Word]], moved: str) -> str:
     """Doubts because of the shell that reads a text, or of the folder that a program is looked for in."""
     names = {_name(words[0]) for words in programs}
     foreign = sorted(names & _FOREIGN)
@@ -231,7 +242,7 @@ def _of_shells(programs: Sequence[Sequence[Word]]) -> str:
         for text in arguments if name in _STANDARD or name in _GIVING else ():
             if found := _NOT_THE_SAME.search(text):
                 return f"not every shell reads {found[0]!r} in the same way"
-    elsewhere = names & _MOVING or any(_moves(words) for words in programs)
+    elsewhere = (names & _MOVING and not moved) or any(_moves(words) for words in programs)
     for words in programs if elsewhere else ():
         if "/" in words[0].text and not words[0].text.startswith("/"):
             return f"{words[0].text!r} is looked for in a folder that is known only at run time"

@@ -118,7 +118,7 @@ class Workspace:
             return None
         home = leaving((one.argv for one in judged.inside), words)
         if home is not None:
-            return Escape(words[0], home)
+            return Escape(*home)
         # what follows is known only at run time
         return self.escape(("", *(word.partition(OPEN)[0] for word in judged.words)), cwd)
 
@@ -148,7 +148,8 @@ class Workspace:
                     return None
             except (OSError, ValueError):
                 return None  # nothing of that name is here; a new file would be inside
-        if text in _NOTHING or (candidate.only_if_there and not _there(path, candidate.or_folder)):
+        # in a text for a shell, what stands behind a blank is looked at by itself
+        if text.split(" ", 1)[0] in _NOTHING or (candidate.only_if_there and not _there(path, candidate.or_folder)):
             return None
         real = os.path.realpath(path)
         if self.admits(real):

@@ -145,13 +145,14 @@ def _pieces(word: str) -> Iterator[tuple[int, int]]:
 _HOME = re.compile(r"\$\{?(?:HOME|OLDPWD)\}?[\"']?/")
 
 
-def leaving(programs: Iterable[Sequence[str]], words: Iterable[str]) -> str | None:
-    """Why a text for a shell leads to a folder that stands nowhere in it: the one of ``cd`` alone, or a home.
+def leaving(programs: Iterable[Sequence[str]], words: Iterable[str]) -> tuple[str, str] | None:
+    """What of a text for a shell leads to a folder that stands nowhere in it, and why: ``cd`` alone, or a home.
 
     Args:
-        programs: that the text starts, with their arguments. words: that the text itself is, as it was given.
+        programs: that the text starts, with their arguments. words: that the text itself is one of, as it was given.
     """
     for one in programs:
         if one[0] in ("cd", "pushd") and all(word.startswith("-") for word in one[1:]):
-            return f"{' '.join(one)!r} leads to a home directory, or to where somebody was before"
-    return "a path in a home directory" if any(map(_HOME.search, words)) else None
+            return " ".join(one), "it leads to a home directory, or to where somebody was before"
+    homes = (word for word in words if _HOME.search(word))
+    return next(((word, "a path in a home directory") for word in homes), None)

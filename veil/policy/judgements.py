@@ -69,6 +69,7 @@ class Started(Protocol):
         unclear: why these may not be all; ``""`` when they are.
         foreign: some of them run code that is no text of a shell.
         words: of these texts, whatever they are there for.
+        moved: the only folder that they change to; ``""`` for none.
     """
 
     @property
@@ -82,6 +83,9 @@ class Started(Protocol):
 
     @property
     def words(self) -> tuple[str, ...]: ...
+
+    @property
+    def moved(self) -> str: ...
 
 
 class Tables(NamedTuple):

@@ -63,12 +63,20 @@ def inside(argv: tuple[str, ...], seen: Sequence[Seen], tables: Tables, lookup: 
             unclear = unclear or read.unclear
     known = {argv, *(one.argv for one in seen if one.sure)}
     parts = dict.fromkeys(one for one in programs if one[0] and OPEN not in one[0] and one not in known)
-    made = tuple(Seen(one, -1, lookup(one[0]), sure=False, through=(argv[0],)) for one in parts)
-    for one in made:
-        if "/" in one.argv[0] and one.program.path is None and one.argv[0] not in argv:
-            unclear = unclear or f"{one.argv[0]!r} is not there yet: make it in one call, and run it in the next"
+    made: list[Seen] = []
+    for one in parts:
+        there = [lookup(place) for place in _places(one[0], found.moved)]
+        if "/" in one[0] and one[0] not in argv and all(program.path is None for program in there):
+            unclear = unclear or f"{one[0]!r} is not there yet: make it in one call, and run it in the next"
+        made += [Seen(one, -1, program, sure=False, through=(argv[0],)) for program in there]
     loose = tuple(Seen(one, -1, Program(one[0]), sure=False, through=(argv[0],)) for one in maybe if one[0])
-    return Inside(made, unclear, found.foreign, tuple(words), loose)
+    return Inside(tuple(made), unclear, found.foreign, tuple(words), loose)
+
+
+def _places(name: str, moved: str) -> tuple[str, ...]:
+    """Where a program may be looked for by a text that changes to another folder, before or behind it."""
+    relative = "/" in name and not name.startswith("/")
+    return (name, f"{moved}/{name}") if moved and relative else (name,)
 
 
 def is_shell(seen: Seen) -> bool:
