@@ -29,6 +29,8 @@ def judge_git(judge: Judge, row: Row, name: str, words: Sequence[Word]) -> Verdi
     else:
         inner = judge_sub(judge, row, name, arguments.operands)
     found = [inner, outer]
+    if any(word.text == "--help" for word in arguments.operands[1:2]):
+        found.append(Verdict(COMPLEX, "opens a manual in a pager or a browser"))
     if any(option.rule is None for option in arguments.options) and len(arguments.operands) > 1:
         found.append(judge_sub(judge, row, name, arguments.operands[1:]))
     verdict = worst(found)
