@@ -316,6 +316,29 @@ def test_over_http_with_the_token_and_not_without(here: Path, marker: Marker) ->
         assert marker.alive() == {}
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_giving_up_waiting_ends_the_command_over_http(here: Path, marker: Marker, mode: str) -> None:
+    async def run(address: str, token: str) -> None:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=LONG) as http,
+            Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        ):
+            task = asyncio.ensure_future(client.call_tool("sh_run", {"command": f"sleep {marker} & sleep {marker}"}))
+            while len(marker.alive()) < 3:
+                await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while marker.alive():
+                await asyncio.sleep(0.05)
+            told = await client.call_tool("sh_run", {"command": "echo serving"})
+            assert told.structured_content["stdout"] == "serving"  # type: ignore[index]
+
+    with serving() as (_, address, token):
+        assert token is not None
+        asyncio.run(asyncio.wait_for(run(address, token), LONG))
+
+
 def test_a_signal_ends_and_answers_what_is_on_its_way(here: Path, marker: Marker) -> None:
     with serving() as (server, address, token):
         assert token is not None
