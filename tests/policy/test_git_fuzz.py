@@ -101,15 +101,17 @@ def test_a_text_by_which_a_shell_starts_git_is_refused(tmp_path: Path, command: 
     text = command
     for around in nest:
         text = around(text)
-    fake, mark = tmp_path / "bin" / "git", tmp_path / "mark"
+    fake = tmp_path / "bin" / "git"
     if not fake.exists():
         fake.parent.mkdir()
-        fake.write_text(f"#!/bin/sh\n: > {shlex.quote(str(mark))}\n")
+        fake.write_text('#!/bin/sh\n: > "$MARK"\n')
         fake.chmod(0o755)
         (tmp_path / "git").symlink_to(fake)
         (tmp_path / "in").write_text("")
-    environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "g": "git", "a": "g", "b": "it", "e": ""}
-    mark.unlink(missing_ok=True)
+    # one of its own, since something of the text before may still be running
+    mark = tmp_path / f"mark-{os.urandom(8).hex()}"
+    environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "MARK": str(mark)}
+    environment |= {"g": "git", "a": "g", "b": "it", "e": ""}
     subprocess.run(
         [shell, "-c", text], cwd=tmp_path, env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
     )
