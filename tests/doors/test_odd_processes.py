@@ -34,10 +34,16 @@ def folder(tmp_path: Path) -> Path:
 FORKS = """
 import os, signal, threading, veil
 done = threading.Event()
-assert veil.run("true").ok
-def busy():
-    while not done.is_set():
+def busy(times=1 << 30):
+    while times and not done.is_set():
         veil.run("true")
+        times -= 1
+# all that is imported late is there afterwards: a fork in the middle of another thread's import is Python's own trap
+first = [threading.Thread(target=busy, args=(15,)) for _ in range(3)]
+for thread in first:
+    thread.start()
+for thread in first:
+    thread.join()
 threads = [threading.Thread(target=busy) for _ in range(3)]
 for thread in threads:
     thread.start()

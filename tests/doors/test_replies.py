@@ -154,7 +154,7 @@ def test_no_descriptors_left_is_a_refusal_by_name() -> None:
     assert told.stdout == "no_descriptors\n", told.stderr
 
 
-def test_errors_and_results_pass_through_a_pool_of_processes() -> None:
+def test_errors_and_results_pass_through_a_pool_of_processes(here: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(veil.run, "echo far away").result().stdout == "far away\n"
         with pytest.raises(veil.CommandFailed) as failed:
@@ -167,15 +167,15 @@ def test_errors_and_results_pass_through_a_pool_of_processes() -> None:
         calls: list[tuple[Any, dict[str, Any]]] = [
             (veil.run, {"command": "true", "timeout": math.nan}),
             (veil.run, {"command": "true", "timout": 3}),
-            (veil.detail, {"id": "cmd999"}),
+            (veil.detail, {"id": "cmd999", "project": here}),
             (veil.start, {"command": "true", "timeout": 3}),
         ]
         for door, said in calls:
-            with pytest.raises(veil.VeilError) as here:
+            with pytest.raises(veil.VeilError) as near:
                 door(**said)
-            with pytest.raises(type(here.value)) as there:
+            with pytest.raises(type(near.value)) as there:
                 pool.submit(door, **said).result()
-            assert there.value.to_dict() == here.value.to_dict()
+            assert there.value.to_dict() == near.value.to_dict()
 
 
 @pytest.mark.parametrize("selector", ["stdout", "meta", "trace", "full"])
