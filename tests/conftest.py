@@ -3,7 +3,8 @@
 ``@pytest.mark.needs("bubblewrap")`` (by habit ``NEEDS_BWRAP = pytest.mark.needs("bubblewrap")`` at the top of a file)
 skips a test where the machine cannot do it; the skip names what is missing and how to get it. With ``VEIL_CI=1`` the
 machine is meant to have everything: every skip, whatever made it, is then a failure. A test of another platform is no
-skip: ``@pytest.mark.linux`` and ``@pytest.mark.darwin`` deselect it elsewhere.
+skip: ``@pytest.mark.linux`` and ``@pytest.mark.darwin`` deselect it elsewhere; nor is one of agent frameworks
+(``@pytest.mark.frameworks``), which has an environment of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib.util
 import os
 import shutil
 import signal
@@ -29,6 +31,9 @@ hypothesis.settings.load_profile("veil")
 
 _STRICT = pytest.StashKey[bool]()
 _PLATFORMS = ("linux", "darwin")
+#: Packages of the extra ``frameworks``. One brings a plugin of pytest that every session would load, so they are not in
+#: the environment of the other tests; ``.ci/run`` and ``tox -e frameworks`` have them.
+_FRAMEWORKS = ("langchain_core", "pydantic_ai")
 
 
 def _works(*argv: str) -> bool:
@@ -105,14 +110,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"needs(*capabilities): of {', '.join(CAPABILITIES)}; skipped when missing")
     for name in _PLATFORMS:
         config.addinivalue_line("markers", f"{name}: a test of this platform; deselected on others")
+    config.addinivalue_line(
+        "markers", "frameworks: runs where the extra of this name is installed; deselected elsewhere"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    alone = any(importlib.util.find_spec(name) is None for name in _FRAMEWORKS)
     kept: list[pytest.Item] = []
     other: list[pytest.Item] = []
     for item in items:
         platforms = [name for name in _PLATFORMS if item.get_closest_marker(name)]
-        (other if platforms and sys.platform not in platforms else kept).append(item)
+        elsewhere = platforms and sys.platform not in platforms
+        (other if elsewhere or (alone and item.get_closest_marker("frameworks")) else kept).append(item)
         for mark in item.iter_markers("needs"):
             unknown = [name for name in mark.args if name not in CAPABILITIES]
             if unknown or not mark.args or mark.kwargs:

@@ -81,7 +81,8 @@ def test_everything_passed_and_nothing_stays(tmp_path: Path) -> None:
 def test_any_step_that_fails_fails_the_run_and_the_others_still_run(tmp_path: Path, step: str) -> None:
     done = run(project(tmp_path / "project", MAKES_PYTHON), fail=step)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.count(": FAILED (3)") == 1
+    # pip installs twice: the linters, and the frameworks of agents
+    assert done.stdout.count(": FAILED (3)") == (2 if step == "pip" else 1)
     assert "python -m mypy" in done.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["project"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from policies import judged
+
+import veil
 
 pytestmark = pytest.mark.needs("bash")
 
@@ -46,7 +47,7 @@ AROUND = (
     "for i in 1; do {}; done",
     "case x in *) {};; esac",
     "f() {{ {}; }}; f",
-    "while :; do {}; break; done",
+    "until {}; do break; done",
     ": $({})",
     ": `{}`",
     ': "$({})"',
@@ -81,7 +82,7 @@ TAKING = (
     "nice sh -c {}",
     "find . -maxdepth 0 -exec sh -c {} ';'",
     "bash <<< {}",
-    'x={}; eval "$x"',
+    'v{n}={}; eval "$v{n}"',  # never a name twice: a text that evaluates itself never ends
     "printf %s {} | bash",
     "env bash -c {}",
     "timeout 9 sh -ec {}",
@@ -89,7 +90,9 @@ TAKING = (
 NEST = st.lists(
     st.one_of(
         st.sampled_from(AROUND).map(lambda form: lambda text: form.format(text)),
-        st.sampled_from(TAKING).map(lambda form: lambda text: form.format(shlex.quote(text))),
+        st.sampled_from(TAKING).map(
+            lambda form: lambda text: form.format(shlex.quote(text), n=len(text))  # texts grow, so it is a new number
+        ),
     ),
     max_size=4,
 )
@@ -112,9 +115,8 @@ def test_a_text_by_which_a_shell_starts_git_is_refused(tmp_path: Path, command: 
     mark = tmp_path / f"mark-{os.urandom(8).hex()}"
     environment = {"PATH": f"{fake.parent}:{os.environ['PATH']}", "MARK": str(mark)}
     environment |= {"g": "git", "a": "g", "b": "it", "e": ""}
-    subprocess.run(
-        [shell, "-c", text], cwd=tmp_path, env=environment, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
-    )
+    # contained: whatever a random text starts is gone afterwards
+    veil.run([shell, "-c", text], cwd=tmp_path, env=environment, timeout=60, contain=True, effects=False, no_store=True)
     if mark.exists():
         made = judged([shell, "-c", text], level="always_allow")
         assert made.decision.answer == "deny", text
