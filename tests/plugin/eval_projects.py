@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,6 +57,7 @@ class Project:
         report.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "veil"]
         if any(option.startswith("-n") for option in options):
+            pytest.importorskip("xdist")
             command += ["-p", "xdist"]
         if mode is not None:
             command += [f"--veil-mode={mode}", f"--veil-report={report}"]

@@ -110,6 +110,8 @@ def cells(suite: Path, tmp_path: Path, command: tuple[str, ...], options: tuple[
 @pytest.mark.parametrize("name", RUNNING)
 def test_tests_run(suite: Path, tmp_path: Path, name: str) -> None:
     command, options = RUNNING[name]
+    if "-n" in options:
+        pytest.importorskip("xdist")
     recorded = {path.name: path.read_bytes() for path in (suite / "cassettes").iterdir()}
     for cell in cells(suite, tmp_path, command, options):
         assert cell.status == 1, (cell.mode, cell.text)
