@@ -97,7 +97,7 @@ def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit
     cassette = replace(cassette, steps=tuple(edit(step) for step in cassette.steps))
     if not passed and not scene.settings.keep_failed:
         rows = tuple(StepRow(number, "live", _shown(step)) for number, step in enumerate(cassette.steps, 1))
-        return _said(scene, outcome, "not-written", rows, why=f"the test {outcome}")
+        return _said(scene, outcome, "not-written", rows, why=f"the test did not pass ({outcome})")
     if not cassette.steps:
         path.unlink(missing_ok=True)  # its recording says that it runs something, and it does not any more
         return _said(scene, outcome, "none", ())
