@@ -27,13 +27,18 @@ def make(folder: Path, *, theirs: bool = False) -> None:
             os.mkdir(step, 0o700)
         except FileExistsError:
             continue  # another process was faster
-        os.chmod(step, 0o700)  # a umask can only have taken bits away
-        if os.geteuid() == 0 and (theirs or step != folder):
-            handle = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
+        # a umask can only have taken bits away
+        if os.geteuid() != 0:
+            os.chmod(step, 0o700)
+            continue
+        # whose folder this is may have put a link there meanwhile, which root must not follow
+        handle = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchmod(handle, 0o700)
+            if theirs or step != folder:
                 give(handle, step.parent)
-            finally:
-                os.close(handle)
+        finally:
+            os.close(handle)
 
 
 def give(descriptor: int, folder: str | Path) -> None:
