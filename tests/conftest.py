@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator
 
 import hypothesis
@@ -170,3 +171,19 @@ def marker() -> Iterator[Marker]:
     for pid in made.alive():  # only after a failed test
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(autouse=True)
+def no_run_left() -> Iterator[None]:
+    """A background run that a test leaves behind in this process counts among those of the next one."""
+    yield
+    wiring = sys.modules.get("veil.wiring")
+    if wiring is None:
+        return
+    deadline = time.monotonic() + 10
+    while (left := wiring.jobs.alive()) and time.monotonic() < deadline:
+        time.sleep(0.01)  # its processes are gone, and its record is just being written
+    if left:
+        wiring.jobs.close()
+        pytest.fail(f"left running: {', '.join(left)}")
+    assert wiring.jobs._starting == 0, "a start that never ends"
