@@ -18,6 +18,7 @@ from veil.classify import CATEGORIES, assess
 ATOMS = [
     *(
         "touch pwn",
+        "\n\\touch pwn",
         "echo a",
         "cat f",
         "x=1",
@@ -176,6 +177,46 @@ def test_a_list_is_as_bad_as_its_worst_part(first: str, second: str, operator: s
         operator = "\n"
     worst = max(RANK[assess(first).category], RANK[assess(second).category])
     assert RANK[assess(first + operator + second).category] >= worst
+
+
+#: What may stand in front of a line, and what closes it behind that.
+BEFORE = {
+    "": [
+        "ls",
+        "ls\t",
+        "ls a ",
+        "ls 2>&1",
+        "A=1",
+        "A=(1 2)",
+        "export A=1",
+        "unset A",
+        "[ a ]",
+        "[[ a ]]",
+        "((1))",
+        "! ls",
+    ],
+    " ": [
+        "time ls",
+        "ls # c",
+        "cat <<< a",
+        "cat <<E\nE",
+        "cat <<E\n\\rm\nE",
+        "ls ${x}",
+        "ls\n",
+        "ls &",
+        "ls |",
+    ],
+    "\nfi": ["if ls; then ls"],
+    "\n}": ["{ ls", "f() { ls"],
+    "\n)": ["( ls", ": $(ls"],
+    "\n;; esac": ["case a in a) ls"],
+}
+
+
+@pytest.mark.parametrize("second", ["\\rm x", "\\\nrm x", " \\\nrm x", "\\\n \\rm x", "\\\\\nrm x"])
+@pytest.mark.parametrize(("first", "end"), [(first, end) for end, some in BEFORE.items() for first in some])
+def test_a_line_that_begins_with_a_backslash_is_a_command(first: str, end: str, second: str) -> None:
+    assert assess(f"{first}\n{second}{end}").category == "destructive"
 
 
 WRAPPERS = {

@@ -30,6 +30,8 @@ _READ_WRITE = re.compile(r"<>")
 _HEAD_BRACE = re.compile(r"(?:(?<=^)|(?<=[;&|(\n])|(?<=[;&|(\n] ))\{(?=[^\s{}]*,[^\s{}]*\}(?:[\s;&|)]|$))")
 _DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\}(?=[<>])")
 _SUBSTITUTION = re.compile(rb"(?<!\\)((?:\\\\)*)(`|\$\()|(\\)`")
+#: A line that begins with a backslash: the grammar takes the line end for the beginning of a word.
+_QUOTED_LINE = re.compile(rb"(?<!\\)(?:\\\\)*\n\\")
 _ESCAPED_BLANK = re.compile(rb"\\[ \t\v\f]")
 _TOKENS = frozenset({"`", "$(", "$((", "$`"})
 _PLAIN_DELIMITER = re.compile(rb"""\\?[A-Za-z0-9_.%+@-]+\Z|'[A-Za-z0-9_.%+@ -]+'\Z|"[A-Za-z0-9_.%+@ -]+"\Z""")
@@ -91,6 +93,8 @@ class Source:
         tree = _tree(self.data)
         if tree is not None and tree.root_node.has_error:
             tree = self._mended(tree)
+        if tree is not None and b"\n\\" in self.data:
+            tree = self._ended(tree)
         # the nodes keep the tree alive
         self.root: Any = tree.root_node if tree is not None else None
         if self.root is None:
@@ -115,6 +119,24 @@ class Source:
             if again is not None and not again.root_node.has_error:
                 return again
         return tree
+
+    def _ended(self, tree: Any) -> Any:
+        """The tree of a text of the same length in which no line begins with a backslash (``\\rm``: no alias)."""
+        ends = [found.end() - 2 for found in _QUOTED_LINE.finditer(self.data)]
+        ends = [at for at in ends if self._in_a_word(tree, at)]
+        data = bytearray(self.data)
+        for at in ends:
+            if data[at + 2 : at + 3].isalnum():  # before any other character it means something
+                data[at + 1] = ord(" ")
+        again = _tree(bytes(data)) if data != self.data else None
+        if again is not None and not again.root_node.has_error:
+            tree = again
+        if any(self._in_a_word(tree, at) for at in ends):
+            self.faults.append("a line that begins with a backslash")
+        return tree
+
+    def _in_a_word(self, tree: Any, at: int) -> bool:
+        return bool(tree.root_node.descendant_for_byte_range(at, at + 1).type == "word")
 
     def _characters(self) -> None:
         if "\0" in self.text:
@@ -212,9 +234,9 @@ class Source:
 
 
 def joined(text: str) -> str:
-    """The text without line continuations, if one of them may stand inside a word; else the same text."""
+    """The text without line continuations, if one of them may stand inside a word or begin a line; else the same."""
     if "\\\n" not in text:
         return text
-    if re.search(r"\S\\\n\S", text):
+    if re.search(r"\S\\\n\S|(?:^|\n)[ \t]*\\\n", text):
         return text.replace("\\\n", "")
     return text

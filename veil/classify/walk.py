@@ -202,9 +202,8 @@ class Walker:
         """Whether two words have a blank between them for bash as well."""
         if last < 0:
             return True
-        return self.source.data[last:start].replace(b"\\\n", b"").strip(b" \t") != self.source.data[last:start].replace(
-            b"\\\n", b""
-        )
+        between = self.source.data[last:start].replace(b"\\\n", b"")
+        return bool(between) and not between.strip(b" \t")
 
     def _declaration(self, node: Any) -> None:
         words = []
