@@ -42,6 +42,15 @@ _named_lock = threading.Lock()
 _beginning = threading.Lock()
 
 
+def _after_fork() -> None:
+    """A lock that another thread held at the fork stays held for ever."""
+    global _named_lock, _beginning
+    _named_lock, _beginning = threading.Lock(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Shell:
     """One session. Made by ``veil.shell``; a context manager.
 

@@ -65,6 +65,32 @@ def test_a_fork_in_the_middle_of_other_threads_runs_can_run(folder: Path) -> Non
     assert program(FORKS, folder) == "{0}"
 
 
+SESSION_IN_A_FORK = """
+import os, signal, threading, veil, veil.stateful
+held, over = threading.Event(), threading.Event()
+def begin():
+    # what a thread holds that is just beginning a session, for as long as it takes to fork in the middle of it
+    with veil.stateful._beginning, veil.stateful._named_lock:
+        held.set()
+        over.wait()
+thread = threading.Thread(target=begin)
+thread.start()
+held.wait()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    with veil.shell("a") as shell:
+        os._exit(0 if veil.stateful.shell_named("a") is shell else 1)
+over.set()
+thread.join()
+os.write(3, str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+"""
+
+
+def test_a_fork_in_the_middle_of_a_session_that_begins_can_begin_one(folder: Path) -> None:
+    assert program(SESSION_IN_A_FORK, folder) == "0"
+
+
 @pytest.mark.parametrize("umask", ["000", "077", "0777"])
 def test_folders_of_state_are_the_owners_whatever_the_umask(umask: str, folder: Path, tmp_path: Path) -> None:
     state = tmp_path / "not" / "there"
