@@ -29,6 +29,8 @@ AGENT = '''
         call("sh_run", command="mkdir -p sub && cd sub && export A=1", session="s")
         call("sh_run", command="echo $A; basename $PWD", session="s")
         server = call("sh_run", command="echo up; sleep 60", run_in_background=True)
+        while not box.call("sh_logs", {"id": server["id"]}).get("stdout_lines"):
+            pass  # killed at once it would have said nothing in some runs
         call("sh_kill")
         call("sh_logs", id=server["id"])
         call("sh_run", command="true", timeout=30)
