@@ -16,14 +16,6 @@ from raw_client import Client
 pytestmark = pytest.mark.needs("bash")
 
 
-@pytest.fixture
-def here(tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def ready() -> Client:
     made = Client()
     made.hello()

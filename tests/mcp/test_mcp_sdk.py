@@ -33,12 +33,16 @@ from veil.tools import Everywhere, Toolbox
 pytestmark = pytest.mark.needs("bash")
 
 
-@pytest.fixture
-def here(tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
+async def give_up(client: Client, marker: Marker) -> None:
+    """Ask for a command that goes on, stop waiting for it, and see all of it end."""
+    task = asyncio.ensure_future(client.call_tool("sh_run", {"command": f"sleep {marker} & sleep {marker}"}))
+    while len(marker.alive()) < 3:
+        await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    while marker.alive():
+        await asyncio.sleep(0.05)
 
 
 def with_client(server: Any, work: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
@@ -171,14 +175,7 @@ def test_progress_reaches_a_callback(here: Path) -> None:
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_giving_up_waiting_ends_the_command(here: Path, marker: Marker, mode: str) -> None:
     async def work(client: Client) -> None:
-        task = asyncio.ensure_future(client.call_tool("sh_run", {"command": f"sleep {marker} & sleep {marker}"}))
-        while len(marker.alive()) < 3:
-            await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        while marker.alive():
-            await asyncio.sleep(0.05)
+        await give_up(client, marker)
         told = await client.call_tool("sh_detail", {"selector": "meta"})
         while "error" in told.structured_content:  # type: ignore[operator]
             told = await client.call_tool("sh_detail", {"selector": "meta"})
@@ -323,14 +320,7 @@ def test_giving_up_waiting_ends_the_command_over_http(here: Path, marker: Marker
             httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=LONG) as http,
             Client(streamable_http_client(address, http_client=http), mode=mode) as client,
         ):
-            task = asyncio.ensure_future(client.call_tool("sh_run", {"command": f"sleep {marker} & sleep {marker}"}))
-            while len(marker.alive()) < 3:
-                await asyncio.sleep(0.05)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            while marker.alive():
-                await asyncio.sleep(0.05)
+            await give_up(client, marker)
             told = await client.call_tool("sh_run", {"command": "echo serving"})
             assert told.structured_content["stdout"] == "serving"  # type: ignore[index]
 

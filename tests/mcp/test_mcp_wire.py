@@ -22,14 +22,6 @@ pytestmark = pytest.mark.needs("bash")
 
 
 @pytest.fixture
-def here(tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
 def client(here: Path) -> Iterator[Client]:
     """Ready to be asked."""
     made = Client()
