@@ -134,7 +134,7 @@ class _Workspace:
         return self._handle(id).logs(options)
 
     def kill(self, id: str | None, options: dict[str, Any]) -> Killed:
-        return self._handle(id).kill(options)
+        return self._handle(id).kill(**options)
 
     def end_session(self, session: str) -> None:
         if session not in self._shells:
@@ -199,7 +199,7 @@ class _Renamed:
         found = self._handle.detail(**options)
         return replace(found, record=replace(found.record, id=self.id))
 
-    def kill(self, options: dict[str, Any]) -> Killed:
+    def kill(self, **options: Any) -> Killed:
         return replace(self._handle.kill(**options), id=self.id)
 
     def wait(self) -> Result:

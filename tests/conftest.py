@@ -181,8 +181,8 @@ def no_run_left() -> Iterator[None]:
     if wiring is None:
         return
     deadline = time.monotonic() + 10
-    while (left := wiring.jobs.alive()) and time.monotonic() < deadline:
-        time.sleep(0.01)  # its processes are gone, and its record is just being written
+    while ((left := wiring.jobs.alive()) or wiring.jobs._starting) and time.monotonic() < deadline:
+        time.sleep(0.01)  # its processes are gone, and its record is just being written; or a start was given up
     if left:
         wiring.jobs.close()
         pytest.fail(f"left running: {', '.join(left)}")

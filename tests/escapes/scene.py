@@ -326,6 +326,13 @@ class Scene:
         return found
 
     def _look_at_victim(self) -> tuple[object, ...]:
+        try:
+            return self._look_at_living()
+        except OSError:  # a killed process has lost its memory some moments before anybody may wait for it
+            self._victim.wait(timeout=10)
+            return ("ended",)
+
+    def _look_at_living(self) -> tuple[object, ...]:
         pid = self._victim.pid
         if self._victim.poll() is not None:
             return ("ended",)

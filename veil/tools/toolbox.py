@@ -7,7 +7,7 @@ import contextvars
 import functools
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 import veil
@@ -37,6 +37,7 @@ class Started(Protocol):
     @property
     def replayed(self) -> bool: ...
     def wait(self) -> veil.Result: ...
+    def kill(self) -> veil.Killed: ...
 
 
 class Place(Protocol):
@@ -132,7 +133,7 @@ class Toolbox:
         self._place: Place = Everywhere() if place is None else place
         self._boundary = boundary
         self._acts: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-            "sh_run": self._run,
+            "sh_run": lambda said: self._run([], said),
             "sh_detail": self._detail,
             "sh_logs": lambda said: self._place.logs(said.pop("id", None), said).to_dict(),
             "sh_kill": self._kill,
@@ -183,7 +184,7 @@ class Toolbox:
             said = read(asked, arguments)
         except VeilError as error:
             return self._unread(asked, arguments, error)
-        return self._answered(name, said)
+        return _answered(self._acts[name], said)
 
     def _unread(self, asked: Tool, arguments: object, error: VeilError) -> dict[str, Any]:
         if asked.name == "run_shell_command" and self._boundary is not None and isinstance(error, veil.BadInput):
@@ -223,21 +224,17 @@ class Toolbox:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="veil-tool")
         context = contextvars.copy_context()
-        future = self._threads.submit(context.run, self._answered, asked.name, said)
+        begun: list[Started] = []
+        act = functools.partial(self._run, begun) if asked.name == "sh_run" else self._acts[asked.name]
+        future = self._threads.submit(context.run, _answered, act, said)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
-            if asked.name == "sh_run":
-                future.add_done_callback(functools.partial(_end_unwanted, self._place))
+            if asked.name == "sh_run":  # nobody knows the id of what it started, or still starts
+                future.add_done_callback(lambda _: [handle.kill() for handle in begun])
             elif asked.name == "run_shell_command" and self._on_their_way == 1 and self._boundary is not None:
                 self._boundary.cancel()  # it ends all that run there, so only a lone one can be meant
             raise
-
-    def _answered(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
-        try:
-            return plain(self._acts[name](said))
-        except VeilError as error:
-            return plain(in_their_words(error))
 
     def close(self) -> None:
         """Wait for calls that are still on their way; no more may come through ``acall``. Governed ones are ended."""
@@ -248,7 +245,8 @@ class Toolbox:
 
     # -- one method per tool
 
-    def _run(self, said: dict[str, Any]) -> dict[str, Any]:
+    def _run(self, begun: list[Started], said: dict[str, Any]) -> dict[str, Any]:
+        """``begun`` takes what goes on in the background."""
         background = said.pop("background", False)
         command, options, session = _asked(said)
         if not isinstance(background, bool):
@@ -256,6 +254,7 @@ class Toolbox:
         if not background:
             return self._place.run(command, options, session).to_dict()
         handle = self._place.start(command, options, session)
+        begun.append(handle)
         if handle.pid is None and not handle.replayed:  # it could not start, which is worth telling at once
             return handle.wait().to_dict()
         told: dict[str, Any] = {"id": handle.id, "status": handle.status, "background": True}
@@ -292,8 +291,8 @@ def _asked(said: Mapping[str, Any]) -> tuple[Any, dict[str, Any], str | None]:
     return said["command"], options_of(options), said.get("session")
 
 
-def _end_unwanted(place: Place, future: Future[dict[str, Any]]) -> None:
-    """The call that started it was cancelled meanwhile: nobody knows its id."""
-    told = {} if future.cancelled() or future.exception() else future.result()
-    if told.get("status") == "running":
-        place.kill(told["id"], {})
+def _answered(act: Callable[[dict[str, Any]], dict[str, Any]], said: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return plain(act(said))
+    except VeilError as error:
+        return plain(in_their_words(error))
