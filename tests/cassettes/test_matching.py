@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from veil.cassettes.errors import CassetteMiss
 from veil.cassettes.matching import Tape, key_of
-from veil.cassettes.steps import Cassette, Ending, Header, KeptStream, Step, TreeChange, entry_id, state_id
+from veil.cassettes.steps import Cassette, Ending, Header, KeptStream, Step, TreeChange, entry_id
 from veil.model.errors import VeilError
 from veil.model.outcome import Stream
 
@@ -37,8 +37,8 @@ def test_rr_01_equal_commands_replay_in_order_and_a_third_call_is_an_error() -> 
     played = tape(*steps)
     now = {"n": entry_id("file", 0o644, b"0")}
 
-    def state(paths: Any) -> str:
-        return state_id({path: now[path] for path in paths})
+    def state(paths: Any) -> dict[str, str]:
+        return {path: now[path] for path in paths}
 
     outs = []
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_without_touched_files_occurrences_are_handed_out_in_order() -> None:
 def test_files_that_are_not_as_recorded_are_a_miss_and_use_nothing_up() -> None:
     played = tape(sh("bump", changes=counted("0", "1")))
     with pytest.raises(CassetteMiss) as caught:
-        played.take(key_of(sh("bump")), lambda paths: state_id({"n": "absent"}))
+        played.take(key_of(sh("bump")), lambda paths: {"n": "absent"})
     assert caught.value.facts["reason"] == "never_recorded"
     assert caught.value.facts["differs"][0]["field"] == "state of n"
     assert played.unused == (1,)
@@ -72,7 +72,7 @@ def test_files_that_are_not_as_recorded_are_a_miss_and_use_nothing_up() -> None:
 
 def test_state_chooses_among_equal_commands() -> None:
     played = tape(sh("bump", b"a", changes=counted("0", "1")), sh("bump", b"b", changes=counted("5", "6")))
-    five = state_id({"n": entry_id("file", 0o644, b"5")})
+    five = {"n": entry_id("file", 0o644, b"5")}
     assert played.take(key_of(sh("bump")), lambda paths: five)[1].ending.stdout.head == b"b"
 
 

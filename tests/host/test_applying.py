@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,24 @@ def test_a_file_is_written_where_it_stands(tmp_path: Path) -> None:
     apply(str(tmp_path), [Put("f", "file", 0o755, b"new\n"), Put("g", "file", 0o604, b"")])
     assert shown(tmp_path) == {"f": ("file", 0o755, b"new\n"), "g": ("file", 0o604, b"")}
     assert file.stat().st_ino == inode
+
+
+def test_a_new_file_has_the_recorded_mode_under_any_umask_and_nothing_is_lost_where_one_stands(tmp_path: Path) -> None:
+    (tmp_path / "stands").write_bytes(b"long before\n")
+    modes = {"a": 0o644, "b": 0o666, "c": 0o000, "d": 0o4755}
+    umask = os.umask(0o077)
+    try:
+        apply(
+            str(tmp_path),
+            [Put(name, "file", mode, b"x", new=True) for name, mode in (*modes.items(), ("stands", 0o600))],
+        )
+    finally:
+        os.umask(umask)
+    for name, mode in (*modes.items(), ("stands", 0o600)):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+        (tmp_path / name).chmod(0o600)
+        assert (tmp_path / name).read_bytes() == b"x"
+    assert sorted(os.listdir(tmp_path)) == sorted([*modes, "stands"])
 
 
 def test_another_name_of_a_file_keeps_what_it_has(tmp_path: Path) -> None:

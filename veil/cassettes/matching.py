@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ from veil.cassettes.errors import CassetteMiss
 from veil.cassettes.steps import Cassette, Header, Step, digest, state_id
 from veil.model.command import Sandbox
 
+#: Gives the ``entry_id`` of each of these paths as it is now.
+State = Callable[[Iterable[str]], Mapping[str, str]]
 Reason = Literal["never_recorded", "already_used", "no_cassette_file", "other_version"]
 
 _SAYS: dict[Reason, str] = {
@@ -168,12 +170,12 @@ class Tape:
         """The step of this number (from 1)."""
         return self._steps[number - 1]
 
-    def take(self, asked: Key, state: Callable[[Sequence[str]], str] | None = None) -> tuple[int, Step]:
+    def take(self, asked: Key, state: State | None = None) -> tuple[int, Step]:
         """The next unused step of the same identity, and its number.
 
         Args:
             asked: what is asked now.
-            state: gives the ``state_id`` of paths (relative to the step's cwd) as they are now. None: not compared.
+            state: gives the ``entry_id`` of paths (relative to the step's cwd) as they are now. None: not compared.
                 It is called only for steps that touched something.
 
         Raises:
@@ -183,18 +185,19 @@ class Tape:
         with self._lock:
             known = self._by_key.get(asked, [])
             free = self._free.get(asked, [])
-            drifted: tuple[int, str] | None = None
+            drifted: tuple[int, Mapping[str, str]] | None = None
             for at, number in enumerate(free):
                 step = self._steps[number - 1]
-                now = state(step.touched) if state is not None and step.touched else None
-                if now is None or now == state_id(step.before):
+                before = step.before if state is not None else {}
+                now = state(before) if state is not None and before else before
+                if now == before:
                     del free[at]
                     self._used.add(number)
                     return number, step
                 drifted = drifted or (number, now)
         raise self._miss(asked, known, drifted)
 
-    def _miss(self, asked: Key, known: list[int], drifted: tuple[int, str] | None) -> CassetteMiss:
+    def _miss(self, asked: Key, known: list[int], drifted: tuple[int, Mapping[str, str]] | None) -> CassetteMiss:
         reason = self._reason(known, drifted)
         nearest, rows = self._nearest(asked, drifted)
         if reason == "already_used":
@@ -221,7 +224,7 @@ class Tape:
             unused=list(unused),
         )
 
-    def _reason(self, known: list[int], drifted: tuple[int, str] | None) -> Reason:
+    def _reason(self, known: list[int], drifted: tuple[int, Mapping[str, str]] | None) -> Reason:
         if self._cassette is None:
             return "no_cassette_file"
         if known and drifted is None:
@@ -230,13 +233,15 @@ class Tape:
             return "other_version"
         return "never_recorded"
 
-    def _nearest(self, asked: Key, drifted: tuple[int, str] | None) -> tuple[int | None, list[dict[str, Any]]]:
+    def _nearest(
+        self, asked: Key, drifted: tuple[int, Mapping[str, str]] | None
+    ) -> tuple[int | None, list[dict[str, Any]]]:
         """The most similar step, unused ones first among equals, and the fields in which it differs."""
         if drifted is not None:
             number, now = drifted
             step = self._steps[number - 1]
             paths = ", ".join(step.touched[:5]) + (", ..." if len(step.touched) > 5 else "")
-            return number, [{"field": f"state of {paths}", "asked": now, "recorded": state_id(step.before)}]
+            return number, [{"field": f"state of {paths}", "asked": state_id(now), "recorded": state_id(step.before)}]
         best: tuple[float, int] | None = None
         for number, step in enumerate(self._steps, 1):
             score = _likeness(asked, self._rekey(key_of(step))) - 0.001 * (number in self._used)

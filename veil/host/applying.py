@@ -24,6 +24,7 @@ class Put:
         path: below the root. kind: ``None`` to have nothing there.
         content: bytes of a file, target of a link; ``None`` leaves the content of a file as it is.
         mode: permission bits. old: where the content comes from (a rename).
+        new: nothing is thought to stand there.
     """
 
     path: str
@@ -31,6 +32,7 @@ class Put:
     mode: int = 0
     content: bytes | None = None
     old: str | None = None
+    new: bool = False
 
 
 #: Up to this many bytes a file is written where it stands: what it held before is kept in memory meanwhile.
@@ -99,7 +101,7 @@ def _written_where_they_stand(root: str, puts: Sequence[Put]) -> bool:
         return False
     undo: list[tuple[str, bytes | None, int]] = []
     try:
-        done = all(_written(os.path.join(root, put.path), put.content or b"", put.mode, undo) for put in puts)
+        done = all(_written(os.path.join(root, put.path), put, undo) for put in puts)
     except OSError:
         done = False  # the other way tells what is wrong
     except BaseException:
@@ -110,20 +112,21 @@ def _written_where_they_stand(root: str, puts: Sequence[Put]) -> bool:
     return done
 
 
-def _written(path: str, content: bytes, mode: int, undo: list[tuple[str, bytes | None, int]]) -> bool:
+def _written(path: str, put: Put, undo: list[tuple[str, bytes | None, int]]) -> bool:
     """
     Args:
         undo: gets the path, what it held (``None``: nothing stood there) and its mode.
     """
+    content = put.content or b""
     if len(content) > SMALL:
         return False
     before: int | None
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
-        was, before = 0o600, None
+    found = None if put.new else _there(path)
+    if found is None:
+        # with the mode it is to have, less what the umask takes: a change of mode costs as much as what is written
+        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, put.mode & 0o777)
+        was, before = stat.S_IMODE(os.fstat(handle).st_mode), None
     else:
         was, before = stat.S_IMODE(found.st_mode), found.st_size
         # another name of the same file keeps what it has, and may be anywhere
@@ -136,11 +139,18 @@ def _written(path: str, content: bytes, mode: int, undo: list[tuple[str, bytes |
             return False
         if before is not None and before > len(content):
             os.ftruncate(handle, len(content))
-        if mode != was:
-            os.fchmod(handle, mode)
+        if put.mode != was:
+            os.fchmod(handle, put.mode)
     finally:
         os.close(handle)
     return True
+
+
+def _there(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        return None
 
 
 def _write_back(undo: list[tuple[str, bytes | None, int]]) -> None:

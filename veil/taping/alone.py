@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from veil.background import Handle
-from veil.cassettes.matching import Key, Tape, key_of, session_of
+from veil.cassettes.matching import Key, State, Tape, key_of, session_of
 from veil.cassettes.recording import each_text
 from veil.cassettes.steps import Cassette, Step
 from veil.cassettes.verdicts import Rules, compare
@@ -64,7 +64,7 @@ class InOrder(Tape):
     def unused(self) -> tuple[int, ...]:
         return tuple(range(self._taken + 1, len(self._turns) + 1))
 
-    def take(self, asked: Key, state: Callable[[Sequence[str]], str] | None = None) -> tuple[int, Step]:
+    def take(self, asked: Key, state: State | None = None) -> tuple[int, Step]:
         self._taken += 1
         _, step = self._turns[self._taken - 1].take(asked, state)
         return self._taken, step

@@ -106,5 +106,5 @@ def puts_of(step: Step, roots: Roots, cwd: str) -> list[Put]:
         content = None if change.content is None else roots.show(change.content)
         if change.kind == "symlink":
             content = roots.show((change.target or "").encode("utf-8", "surrogateescape"))
-        puts.append(Put(path, change.kind, change.mode, content, old))
+        puts.append(Put(path, change.kind, change.mode, content, old, change.before == ABSENT))
     return puts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from veil import wiring
 from veil.cassettes.matching import Tape
 from veil.cassettes.recording import each_text, observation_of
-from veil.cassettes.steps import Step, state_id
+from veil.cassettes.steps import Step
 from veil.executors.replay import Answer, Replay
 from veil.host.applying import apply
 from veil.host.contents import Contents
@@ -86,9 +86,8 @@ class Player(StageRunner):
         request = work.plan.request
         cwd = below(self.stage, request.command.cwd)
 
-        def state(paths: Sequence[str]) -> str:
-            ids = {path: self._contents.id_of(os.path.normpath(os.path.join(cwd, path))) for path in paths}
-            return state_id(ids)
+        def state(paths: Iterable[str]) -> dict[str, str]:
+            return {path: self._contents.id_of(os.path.normpath(os.path.join(cwd, path))) for path in paths}
 
         asked = key_for(request, self.stage, self._word, self._hidden.hide, how)
         number, step = self.tape.take(asked, state if self._on_drift == "error" else None)

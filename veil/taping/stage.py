@@ -102,7 +102,7 @@ class Stage:
         """Looks at the workspace by content, as recordings know it."""
 
         def identify(kind: Kind | None, mode: int, data: bytes) -> str:
-            return entry_id(kind, mode, hidden.hide(data))
+            return entry_id(kind, mode, hidden.hide(data) if data else data)
 
         return Contents(str(self.root), identify)
 
