@@ -32,6 +32,10 @@ _FORBIDDEN = re.compile(r"operation not permitted|EPERM|errno 1\b", re.IGNORECAS
 _ABOVE = 8
 #: Backends that deny by a rule, in the words of a missing permission.
 _BY_RULES = ("landlock", "seatbelt")
+#: What runs programs in a repository.
+_GIT = re.compile(r"(?<![\w.])\.git/(config|hooks)\b")
+#: Folders that are never writable as a whole, and those in which nothing is.
+_NEVER_WHOLE, _NEVER = ("", "/etc", "/usr", "/dev", "/run", "/var/run", "/tmp"), ("/proc/", "/sys/")
 #: A sandbox with mounts puts a folder of its own there.
 _PRIVATE = ("/tmp/", "/run/", "/var/run/")
 
@@ -88,9 +92,14 @@ def _grant(line: str, record: Record, told: Mapping[str, Any], *, sockets: bool)
     path = _path(line)
     outside = path is not None and not f"{path}/".startswith(record.cwd.rstrip("/") + "/")
     if _READ_ONLY.search(line):
-        if not outside:
-            return "the sandbox keeps a place read-only; name its folder in writable to let the command write there"
-        return f"the sandbox keeps {path} read-only; name its folder in writable to let the command write there"
+        if path is not None and outside:
+            return _writable(f"the sandbox keeps {path} read-only", path)
+        if _GIT.search(line):
+            return (
+                "the sandbox keeps hooks and configuration of a repository as they are (protect_git); without it the "
+                "command may change those in its folder"
+            )
+        return "the sandbox keeps a place read-only; name its folder in writable to let the command write there"
     if told.get("foreign_cwd") is not None and not outside and _DENIED.search(line):
         return (
             f"the working folder belongs to user {told['foreign_cwd']}, and in a sandbox root has no rights over the "
@@ -99,21 +108,34 @@ def _grant(line: str, record: Record, told: Mapping[str, Any], *, sockets: bool)
     if path is None or not outside:
         return None
     if _DENIED.search(line):
-        return _denied(path, told)
+        return _denied(path, told, record)
     if path.startswith(_PRIVATE) and _GONE.search(line):
-        place = path.split("/")[1]
-        return f"the sandbox has a /{place} of its own; name the folder of {path} in writable to have it there"
+        folder = path.rpartition("/")[0]
+        named = path if folder in _NEVER_WHOLE else f"the folder of {path}"
+        return f"the sandbox has a /{path.split('/')[1]} of its own; name {named} in writable to have it there"
     return None
 
 
-def _denied(path: str, told: Mapping[str, Any]) -> str | None:
+def _denied(path: str, told: Mapping[str, Any], record: Record) -> str | None:
     if told.get("unreadable"):
         return f"{path} may be kept from the command; take it out of deny_read (or protect_secrets) if it is to be read"
-    if told.get("backend") in _BY_RULES:
+    # whoever confines by mounts says that they are read-only: the file's own mode denies this, as it does a start
+    if told.get("backend") in _BY_RULES and record.observation.outcome.spawn_error is None:
+        return _writable(f"{path} is outside of what may be written to", path)
+    return None
+
+
+def _writable(said: str, path: str) -> str:
+    """With the grant that would help, where there is one."""
+    folder = path.rstrip("/").rpartition("/")[0]
+    if f"{path}/".startswith(_NEVER):
+        return f"{said}, and no option grants it"
+    if folder in _NEVER_WHOLE:
         return (
-            f"{path} is outside of what may be written to; name its folder in writable to let the command write there"
+            f"{said}, and no option grants all of {folder or '/'}; name it alone in writable if it is there, or let the "
+            "command write elsewhere"
         )
-    return None  # whoever confines by mounts says that they are read-only: the file's own mode denies this
+    return f"{said}; name its folder in writable to let the command write there"
 
 
 def _path(line: str) -> str | None:
