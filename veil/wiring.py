@@ -134,7 +134,10 @@ def _folder(project: object) -> Path:
         raise BadInput("project", project, "a path") from None
     if not name:
         raise BadInput("project", project, "a path that is not empty")
-    folder = Path(os.path.abspath(name))
+    try:
+        folder = Path(os.path.abspath(name))
+    except OSError:  # it is relative
+        raise BadInput("project", project, "an absolute path, since this process's own folder is gone") from None
     if "\0" in str(folder) or not folder.is_dir():
         raise BadInput("project", project, "a folder that exists")
     return folder

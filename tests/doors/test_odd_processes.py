@@ -140,3 +140,27 @@ os.write(3, f"{shared} {owners} {'store.db-wal' in names} {'window' in names} {'
     told = program(text, folder, VEIL_STATE_DIR=str(state), VEIL_EFFECTS_WAIT_MS="0")
     assert told == f"[True, True] {{{user}}} True True True"
     assert (state.stat().st_uid, state.parent.stat().st_uid) == (user, user)
+
+
+GONE = """
+import os, veil
+above = os.getcwd()
+os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+calls = {
+    "cwd": lambda **more: veil.run("true", project=above, **more),
+    "dir": lambda **more: veil.checkpoint("label", project=above, **more),
+    "project": lambda **more: veil.run("true", **more),
+}
+with os.fdopen(3, "w") as told:
+    for name, call in calls.items():
+        for path in (".", "below/it"):
+            try:
+                call(**{name: path})
+            except veil.BadInput as error:
+                told.write(f"{error.facts['argument']} absolute={'absolute path' in str(error)}\\n")
+"""
+
+
+def test_relative_folders_of_a_process_whose_own_is_gone_are_bad_input(folder: Path) -> None:
+    told = program(GONE, folder)
+    assert told.splitlines() == [f"{name} absolute=True" for name in ("cwd", "dir", "project") for _ in range(2)]

@@ -73,7 +73,10 @@ def _cwd(value: object) -> str:
         raise BadInput("cwd", value, "a path") from None
     if not name:  # mostly a variable that was not set, and not the folder that happens to be the current one
         raise BadInput("cwd", value, "a path that is not empty")
-    path = os.path.abspath(name)
+    try:
+        path = os.path.abspath(name)
+    except OSError:  # it is relative
+        raise BadInput("cwd", value, "an absolute path, since this process's own folder is gone") from None
     if "\0" in path or not os.path.isdir(path):
         raise BadInput("cwd", value, "a folder that exists")
     return path

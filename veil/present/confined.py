@@ -132,8 +132,8 @@ def _writable(said: str, path: str) -> str:
         return f"{said}, and no option grants it"
     if folder in _NEVER_WHOLE:
         return (
-            f"{said}, and no option grants all of {folder or '/'}; name it alone in writable if it is there, or let the "
-            "command write elsewhere"
+            f"{said}, and no option grants all of {folder or '/'}; name it alone in writable if it is there, or let "
+            "the command write elsewhere"
         )
     return f"{said}; name its folder in writable to let the command write there"
 

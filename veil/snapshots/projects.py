@@ -128,4 +128,7 @@ def resolved(directory: object) -> str:
     text = os.fspath(directory)
     if not isinstance(text, str) or not text or "\0" in text:
         raise BadInput("dir", directory, "the path of a folder")
-    return os.path.realpath(text)
+    try:
+        return os.path.realpath(text)
+    except OSError:  # it is relative
+        raise BadInput("dir", directory, "an absolute path, since this process's own folder is gone") from None
