@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from veil.governed import Audit, Boundary, Policy, Rule
+
+FREE = Policy("always_allow", judgements={"interpreters": "allow"})
+PYTHON = sys.executable
 
 
 def script(path: Path, text: str) -> Path:
@@ -30,3 +36,13 @@ def bounded(workspace: Path, policy: Policy | tuple[Rule, ...] = (), **more: Any
 def kinds(boundary: Boundary) -> list[str]:
     """The kinds of lines of its audit, in order."""
     return [line["kind"] for line in boundary.audit.lines()]
+
+
+@pytest.fixture
+def py(ws: Path) -> list[str]:
+    """How these tests start Python: by its name in a PATH that holds it."""
+    return [Path(PYTHON).name, "-c"]
+
+
+def free(ws: Path, **more: object) -> Boundary:
+    return bounded(ws, FREE, path=[str(Path(PYTHON).parent), "/usr/bin", "/bin"], **more)
