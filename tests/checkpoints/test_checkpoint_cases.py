@@ -23,18 +23,6 @@ def git(where: Path, *arguments: str) -> bytes:
     return subprocess.run([*GIT, *arguments], cwd=where, check=True, capture_output=True).stdout
 
 
-@pytest.fixture
-def kept(tmp_path: Path) -> Checkpoints:
-    return Checkpoints(tmp_path / "state")
-
-
-@pytest.fixture
-def ws(tmp_path: Path) -> Path:
-    folder = tmp_path / "ws"
-    folder.mkdir()
-    return folder
-
-
 def repository(ws: Path) -> None:
     git(ws, "init", "-q")
     for name in "fgh":
