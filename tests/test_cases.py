@@ -1,8 +1,10 @@
 """Faults that people met in tools of this kind, each by its id, through the public API with the right value.
 
 The commands are those that showed the fault. Where more than one answer would be right, the test says which one holds
-here. One table in one file (longer than others for that): the last test tells when a case has none.
+here. The last test tells when a case has none.
 """
+
+# over 300 lines because: it is one list of cases, and its last test looks here for each of them
 
 from __future__ import annotations
 

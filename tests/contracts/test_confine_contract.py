@@ -3,6 +3,8 @@
 A backend may be unable to do some bounds; then it refuses, and the table here says which. bubblewrap does all of them.
 """
 
+# over 300 lines because: it is one contract, asked of every backend with one table of what each may refuse
+
 from __future__ import annotations
 
 import asyncio
