@@ -1,5 +1,7 @@
 """What holds for every text: no error, spans inside, no wrapper that hides anything, no file that bash makes unseen."""
 
+# over 300 lines because: half of it is tables of what commands are made of
+
 from __future__ import annotations
 
 import contextlib

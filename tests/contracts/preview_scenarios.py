@@ -4,6 +4,8 @@ Run by the contract test, in its own process or, as ``python preview_scenarios.p
 another user.
 """
 
+# over 300 lines because: it is one contract, and one file that another user can be given to run
+
 from __future__ import annotations
 
 import dataclasses

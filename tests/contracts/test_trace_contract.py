@@ -1,5 +1,7 @@
 """What holds for every traced run: it is the run that it would have been, told more of. In every way of running."""
 
+# over 300 lines because: it is one contract, asked of every way of running
+
 from __future__ import annotations
 
 import asyncio

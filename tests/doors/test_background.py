@@ -1,5 +1,7 @@
 """Background runs: they outlive the thread that started them, and never the process."""
 
+# over 300 lines because: it is one subject: the life of a background run, from its start to the end of its owner
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """``veil.checkpoint``, ``restore``, ``checkpoints``, ``diff``, ``drop`` and their commands."""
 
+# over 300 lines because: it is one subject: the same promises, asked of functions, threads and commands
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """``veil start`` and what other processes do with such a run: the process that stays behind, and what is left of it."""
 
+# over 300 lines because: it is one subject: the life of a run that another process holds, and what is left of it
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """``veil run``: arguments, exit codes, the two views, and output that no terminal, locale or reader is made for."""
 
+# over 300 lines because: it is one command, with each kind of reader that its output has
+
 from __future__ import annotations
 
 import json

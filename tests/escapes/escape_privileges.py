@@ -4,6 +4,8 @@ Nothing is changed where it gets through: values are only opened, modules come f
 arguments are such that the kernel refuses them after it has looked at the rights.
 """
 
+# over 300 lines because: it is one table of attempts, each with its short function
+
 from __future__ import annotations
 
 import ctypes

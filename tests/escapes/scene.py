@@ -3,6 +3,8 @@
 Everything is the user's own who runs this, lies in throw-away places, and is looked at from outside after each attempt.
 """
 
+# over 300 lines because: it is one scene: what could be reached is made, looked at and cleared away by one class
+
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,7 @@
 """Asking: what an approval is bound to, how it is used up, and what a denial means."""
 
+# over 300 lines because: it is one subject: the life of an approval, from the question to its use
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """What was judged is what runs, whoever swaps what in between."""
 
+# over 300 lines because: it is one subject: a test for each thing that can be swapped between judging and running
+
 from __future__ import annotations
 
 import os

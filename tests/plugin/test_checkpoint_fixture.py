@@ -1,5 +1,7 @@
 """The fixture ``checkpoint``: rolling back, labels, its short name, and the same verdicts in every mode."""
 
+# over 300 lines because: half of it is the bodies of tests that are run in every mode
+
 from __future__ import annotations
 
 import re

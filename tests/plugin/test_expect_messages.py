@@ -1,5 +1,7 @@
 """What a failed expectation says: golden texts, bounds, nothing that a terminal obeys."""
 
+# over 300 lines because: it is one subject, and whole messages stand in it as they are shown
+
 from __future__ import annotations
 
 import pickle

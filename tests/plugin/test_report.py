@@ -1,5 +1,7 @@
 """The JSON report: every test is in it, whatever became of it, and its shape is the documented one."""
 
+# over 300 lines because: it is one subject: the shape of the report, and whatever may become of a test in it
+
 from __future__ import annotations
 
 import json

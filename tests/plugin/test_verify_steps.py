@@ -1,5 +1,7 @@
 """Verdicts from runs that really took place: two stages, one recording, one word for each step."""
 
+# over 300 lines because: it is one subject: a test for each word of a verdict, from runs by the same few functions
+
 from __future__ import annotations
 
 import dataclasses

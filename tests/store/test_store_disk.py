@@ -1,5 +1,7 @@
 """The store on disk: what it leaves there, what it does when the disk refuses, how it keeps its limits."""
 
+# over 300 lines because: it is one subject: every way in which a disk can refuse, with one child process to try it in
+
 from __future__ import annotations
 
 import os

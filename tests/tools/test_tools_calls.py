@@ -1,5 +1,7 @@
 """Calls of the tools: what an agent may get slightly wrong, what is answered, and what runs nothing."""
 
+# over 300 lines because: a third of it is two tables of arguments that are taken or refused
+
 from __future__ import annotations
 
 import asyncio

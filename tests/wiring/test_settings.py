@@ -1,5 +1,7 @@
 """Settings at their edges. The table of the code is walked, so a new setting is tested without a new line here."""
 
+# over 300 lines because: it is one subject: one table of settings, walked by every test
+
 from __future__ import annotations
 
 import math
