@@ -99,6 +99,34 @@ def test_what_an_overlay_does_otherwise_is_said(tree: Path) -> None:
 
 
 @pytest.mark.linux
+@pytest.mark.needs("user namespaces")
+@pytest.mark.parametrize("command", ["ln a z", "ln a z; chmod 640 a", "ln a h; echo z > z; ln -f h z", "mv linked z"])
+@pytest.mark.parametrize("backend", [None, pytest.param("landlock", marks=pytest.mark.needs("landlock"))])
+def test_a_new_name_of_an_old_file_that_applying_does_not_link_is_said(
+    tree: Path, command: str, backend: str | None
+) -> None:
+    (tree / "b").write_text("b")
+    (tree / "linked").hardlink_to(tree / "b")
+    sandbox = None if backend is None else {"backend": backend}
+    result = veil.run(command, cwd=tree, preview=True, sandbox=sandbox)
+    assert result.exit == 0
+    assert result.to_dict()["preview_method"] == ("overlay" if backend is None else "copy")
+    assert any(gap.startswith("z is another name of a file") for gap in result.to_dict()["preview_gaps"])
+    veil.apply(result.id)
+    assert (tree / "z").stat().st_nlink == 1 + command.count("ln -f")
+
+
+@pytest.mark.linux
+@pytest.mark.needs("user namespaces")
+def test_names_that_are_all_new_are_linked_and_nothing_is_said(tree: Path) -> None:
+    result = veil.run("echo n > n; ln n m; echo y > y; ln -f y a; mv a b", cwd=tree, preview=True)
+    assert not [gap for gap in result.to_dict()["preview_gaps"] if "name of a file" in gap]
+    veil.apply(result.id)
+    assert (tree / "n").samefile(tree / "m")
+    assert (tree / "y").samefile(tree / "b")
+
+
+@pytest.mark.linux
 @pytest.mark.needs("user namespaces", "bubblewrap")
 @pytest.mark.parametrize("backend", [None, "bubblewrap"])
 def test_a_sandbox_holds_back_what_a_preview_cannot(tree: Path, tmp_path: Path, backend: str | None) -> None:

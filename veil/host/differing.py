@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -145,7 +146,25 @@ class Compared:
                 self.gone(f"{path}/{name}", f"{real}/{name}", state)
 
     def all(self) -> Difference:
-        return Difference(tuple(sorted(self.touched, key=lambda each: each.path)), tuple(self.gaps))
+        touched = sorted(self.touched, key=lambda each: each.path)
+        return Difference(tuple(touched), (*self.gaps, *_parted(touched)))
+
+
+def _parted(touched: list[Touched]) -> Iterator[str]:
+    """New names that a real run would have given to files that were there."""
+    new = [each for each in touched if each.after is not None and each.after.is_file and not each.same]
+    names = Counter(each.after.inode for each in new if each.after is not None)
+    # one name of several that was moved: a view may have copied it
+    moved = {
+        (each.before.size, each.before.mtime_ns)
+        for each in touched
+        if each.after is None and each.before is not None and each.before.is_file and each.before.links > 1
+    }
+    for each in new:
+        after = each.after
+        came = each.before is None
+        if after and (after.links > names[after.inode] or (came and (after.size, after.mtime_ns) in moved)):
+            yield f"{each.path} is another name of a file that was there; when it is applied it is a file of its own"
 
 
 def listed(folder: str, gaps: list[str], shown: str) -> Iterator[tuple[str, State]]:
