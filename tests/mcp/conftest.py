@@ -1,10 +1,12 @@
-"""Where the calls of these tests work."""
+"""Where the calls of these tests work, and a client of the raw protocol."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from raw_client import Client
 
 
 @pytest.fixture
@@ -13,3 +15,14 @@ def here(tmp_path: Path, own_state: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def client(here: Path) -> Iterator[Client]:
+    """Ready to be asked."""
+    made = Client()
+    try:
+        made.hello()
+        yield made
+    finally:
+        made.end()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import psutil
+from marked import Marker
 
 #: Long enough that only a hang exceeds it (seconds).
 LONG = 60.0
@@ -141,3 +142,10 @@ class Client:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.wait()
+
+
+def started(client: Client, marker: Marker) -> None:
+    """A background run, a foreground run, and something that left its session."""
+    client.call("sh_run", command=f"sleep {marker} & setsid sleep {marker} & wait", background=True)
+    client.begin("sh_run", command=f"setsid sleep {marker} & sleep {marker}", timeout_ms=600_000)
+    marker.until(4)
