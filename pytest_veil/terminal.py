@@ -83,9 +83,9 @@ def _difference(item: ItemOutcome) -> Iterator[str]:
 
 
 def _masked(item: ItemOutcome) -> Iterator[str]:
-    weak = [step for step in item.steps if step.masked and step.word in SAME]
+    weak = [step for step in item.steps if step.word == "weak" or (step.masked and step.word in SAME)]
     for step in weak:
-        yield f"{item.nodeid} step {step.number}: {', '.join(step.masked)}"
+        yield f"{item.nodeid} step {step.number}: {', '.join(step.masked) or step.detail}"
 
 
 def _listed(title: str, lines: list[str], limit: int | None) -> Iterator[str]:

@@ -124,11 +124,15 @@ def test_a_hash_id_of_content_that_was_left_out_is_never_normalised() -> None:
 
 
 def test_truncated_streams_compare_what_was_kept_and_how_much_was_not() -> None:
-    cut = KeptStream(b"a", b"z", 100, 3, None)
+    cut = KeptStream(b"a", b"z", 100, 3, "the digest")
     one = Step(("x",), ending=Ending(stdout=cut))
     longer = Step(("x",), ending=Ending(stdout=dataclasses.replace(cut, total_bytes=101)))
     assert compare(one, one).word == "exact"
     assert compare(one, longer).word == "output-drift"
+    other = Step(("x",), ending=Ending(stdout=dataclasses.replace(cut, whole="another")))
+    assert compare(one, other).word == "output-drift"
+    unknown = Step(("x",), ending=Ending(stdout=dataclasses.replace(cut, whole=None)))
+    assert compare(unknown, unknown).word == compare(one, unknown).word == "weak"
 
 
 def test_attempts_count() -> None:

@@ -46,6 +46,32 @@ def _stream(ending: Ending, name: Literal["stdout", "stderr"]) -> bytes:
     return kept.head + b"\n[%d bytes not kept]\n" % stream.dropped + kept.tail
 
 
+def endings_of(step: Step) -> tuple[object, ...]:
+    """How each attempt ended; with the digests of truncated streams, of which pieces do not have all."""
+    return tuple(
+        (e.ended, e.exit, e.left_running, *(kept.whole for kept in (e.stdout, e.stderr) if kept.stream().truncated))
+        for e in (*step.earlier, step.ending)
+    )
+
+
+def paths_of(step: Step) -> tuple[str, ...]:
+    """What changed, in the order of the numbers that files have in ``pieces_of``."""
+    return tuple(sorted(change.path for change in step.delta))
+
+
+def unkept(one: Step, two: Step) -> tuple[str, str, str | None, str | None] | None:
+    """The first stream of which something was dropped that is not known to be the same: its name, how much in words,
+    and the digests of all of it, as far as they are known. Streams that are known to differ come first."""
+    found = []
+    for then, now in zip((*one.earlier, one.ending), (*two.earlier, two.ending), strict=True):
+        for name, mine, theirs in (("stdout", then.stdout, now.stdout), ("stderr", then.stderr, now.stderr)):
+            same = mine.whole is not None and mine.whole == theirs.whole
+            if mine.stream().truncated and not same:
+                said = f"{name}: {mine.stream().dropped} bytes between its ends were not kept"
+                found.append((name, said, mine.whole, theirs.whole))
+    return min(found, key=lambda row: row[2] is None or row[3] is None, default=None)
+
+
 def normalised(
     pieces: Pieces, names: Sequence[str], known: Mapping[str, tuple[str, ...]], registry: Registry
 ) -> Pieces:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from veil.cassettes.families import standard
 from veil.cassettes.normalise import Context, Registry
-from veil.cassettes.pieces import Pieces, differing, ids, normalised, pieces_of
+from veil.cassettes.pieces import Pieces, differing, endings_of, ids, normalised, paths_of, pieces_of, unkept
 from veil.cassettes.steps import Step
 
 Word = Literal[
@@ -80,8 +80,9 @@ def compare(recorded: Step, fresh: Step, rules: Rules | None = None) -> StepVerd
     if found is not None:
         return found
     one, two = pieces_of(recorded), pieces_of(fresh)
+    dropped = _dropped(recorded, fresh)
     if one == two:
-        return StepVerdict("exact")
+        return dropped or StepVerdict("exact")
 
     def after(chosen: Sequence[str]) -> tuple[Pieces, Pieces]:
         return (
@@ -99,10 +100,12 @@ def compare(recorded: Step, fresh: Step, rules: Rules | None = None) -> StepVerd
     names = tuple(entry.name for entry in rules.registry.chosen(rules.names))
     really, order = open_ends(names)
     if really:
-        return _drift(really[0], *after(names))
+        return _drift(really[0], *after(names), paths_of(recorded))
     needed = _needed(names, rules.registry, lambda chosen: open_ends(chosen) == ((), order))
     masked = tuple(name for name in needed if rules.registry.entries[name].erases)
     detail = _same_detail(needed, masked)
+    if dropped is not None:
+        return StepVerdict("weak", dropped.where, "; ".join((dropped.detail, *[detail] * bool(needed))), needed, masked)
     if order:
         said = f"{' and '.join(order)}: the same lines in another order" + (f"; {detail}" if needed else "")
         return StepVerdict("unordered", order[0], said, needed, masked)
@@ -181,7 +184,7 @@ def propose(
     """
     rules = rules or Rules()
     contexts = [rules.known_fresh] * len(runs) if known is None else list(known)
-    raw = [(_ending_facts(step), pieces_of(step), ids(step)) for step in runs]
+    raw = [(endings_of(step), pieces_of(step), ids(step)) for step in runs]
     agree = max((sum(other == mine for other in raw) for mine in raw), default=0)
     if agree == len(runs):
         return Proposal(agree, len(runs), ())
@@ -200,10 +203,6 @@ def propose(
         return Proposal(agree, len(runs), None)
     needed = _needed(names, rules.registry, equal)
     return Proposal(agree, len(runs), needed, tuple(n for n in needed if rules.registry.entries[n].erases))
-
-
-def _ending_facts(step: Step) -> tuple[object, ...]:
-    return tuple((e.ended, e.exit, e.left_running) for e in (*step.earlier, step.ending))
 
 
 def _ended(recorded: Step, fresh: Step) -> StepVerdict | None:
@@ -239,6 +238,18 @@ def _fixed(recorded: Step, fresh: Step) -> StepVerdict | None:
     return None
 
 
+def _dropped(recorded: Step, fresh: Step) -> StepVerdict | None:
+    """The word for streams of which only the kept parts are known to be the same; None where there is no such."""
+    found = unkept(recorded, fresh)
+    if found is None:
+        return None
+    where, said, then, now = found
+    if not (then and now):
+        return StepVerdict("weak", where, f"{said}, and nobody looked at them")
+    detail = f"{said}, and the digest of all of it is another"
+    return StepVerdict("output-drift", where, detail, expected=then, got=now)
+
+
 def _effect(where: str, detail: str, expected: str, got: str) -> StepVerdict:
     return StepVerdict("effect-drift", where, detail, expected=expected, got=got)
 
@@ -268,17 +279,15 @@ def _same_detail(needed: tuple[str, ...], masked: tuple[str, ...]) -> str:
     return f"{said}; masked by {', '.join(masked)}" if masked else said
 
 
-def _drift(label: str, one: Pieces, two: Pieces) -> StepVerdict:
-    """The first line in which a piece differs."""
+def _drift(label: str, one: Pieces, two: Pieces, changed: Sequence[str]) -> StepVerdict:
+    """The first line in which a piece differs. ``changed``: paths by the numbers that files have in labels."""
     mine, theirs = (dict(pieces).get(label, b"").splitlines(keepends=True) for pieces in (one, two))
     at = next((n for n, pair in enumerate(zip(mine, theirs, strict=False)) if pair[0] != pair[1]), None)
     at = min(len(mine), len(theirs)) if at is None else at
     expected, got = (_short(lines[at]) if at < len(lines) else "(nothing)" for lines in (mine, theirs))
     where = label
     if label.startswith("file "):
-        rows = dict(one).get("tree", b"").decode("utf-8", "replace").splitlines()
-        number = int(label.removeprefix("file "))
-        where = "files/" + (rows[number].split(" ", 3)[3] if number < len(rows) else "?")
+        where = f"files/{changed[int(label.removeprefix('file '))]}"
     word: Word = "output-drift" if label.endswith(("stdout", "stderr")) else "effect-drift"
     detail = f"{where} line {at + 1}: recorded {expected}, now {got}"
     return StepVerdict(word, where, detail, expected=expected, got=got)

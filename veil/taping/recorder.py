@@ -7,7 +7,6 @@ import posixpath
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from veil.taping.keying import chosen
 from veil.taping.ledger import Ledger
 from veil.taping.scrubbing import Scrubbed, unnamed
 from veil.taping.stage import REPLAYED_TAG, Stage
+from veil.taping.wholes import Wholes
 
 
 class StageRunner(Runner):
@@ -104,7 +104,7 @@ class Recorder(StageRunner):
         self._steps: list[Step | None] = []
         self._facts: list[StepFacts | None] = []
         self._places: dict[tuple[str, float], int] = {}
-        self._open: dict[int, tuple[Request, Scrubbed, Handle]] = {}
+        self._open: dict[int, tuple[Request, Scrubbed, Wholes, Handle]] = {}
         self._given: set[tuple[int, str]] = set()
         self._judged: dict[tuple[str, float], list[Judgement]] = {}
         self._ledger = Ledger()
@@ -148,8 +148,8 @@ class Recorder(StageRunner):
 
     def perform(self, asked: Asked, controls: Controls) -> Record:
         place, asked, hidden = self._enter(asked)
-        hashes = _Hashes(controls)
-        listening = replace(controls, listener=hashes.listen)
+        wholes = Wholes(hidden.hide, asked.request.limits.stream_bytes, controls.listener)
+        listening = replace(controls, listener=wholes)
         try:
             record = pipeline.run(asked.kit, asked.request, asked.environment, listening)
         except BaseException as error:
@@ -157,7 +157,7 @@ class Recorder(StageRunner):
             if isinstance(error, Refused):
                 self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
-        step = self._keep(place, record, asked.request, hidden, hashes.wholes())
+        step = self._keep(place, record, asked.request, hidden, wholes)
         return self._as_replayed(record, step, asked, hidden)
 
     def _as_replayed(self, record: Record, step: Step, asked: Asked, hidden: Scrubbed) -> Record:
@@ -176,7 +176,7 @@ class Recorder(StageRunner):
         verdict = pipeline.judge(asked.kit, replace(asked.request, expect=expect), seen)
         return replace(record, observation=seen, verdict=verdict)
 
-    def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Mapping[str, str]) -> Step:
+    def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Wholes) -> Step:
         changes, quiet, given = self._ledger.end(place, record.observation.findings.changes)
         step = step_of(
             record,
@@ -184,7 +184,7 @@ class Recorder(StageRunner):
             hidden,
             changes=changes,
             quiet=quiet,
-            wholes=wholes,
+            wholes=wholes.of(record.observation.outcome),
             env=chosen(request, self.stage),
         )
         step = unnamed(step, hidden)
@@ -198,15 +198,16 @@ class Recorder(StageRunner):
 
     def started(self, asked: Asked) -> Handle:
         place, asked, hidden = self._enter(asked)
+        wholes = Wholes(hidden.hide, asked.request.limits.stream_bytes, asked.listener)
         try:
-            handle = self.begin(asked)
+            handle = self.begin(replace(asked, listener=wholes))
         except BaseException as error:
             self._ledger.drop(place)
             if isinstance(error, Refused):
                 self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
         with self._lock:
-            self._open[place] = (asked.request, hidden, handle)
+            self._open[place] = (asked.request, hidden, wholes, handle)
         return handle
 
     def add_facts(self, place: int, files: Mapping[str, Fact]) -> None:
@@ -234,9 +235,9 @@ class Recorder(StageRunner):
         """End what is still in the background and keep its steps. Idempotent."""
         with self._lock:
             still, self._open = self._open, {}
-        for place, (request, hidden, handle) in still.items():
+        for place, (request, hidden, wholes, handle) in still.items():
             handle.kill()
-            self._keep(place, handle.wait().record, request, hidden, {})
+            self._keep(place, handle.wait().record, request, hidden, wholes)
 
     def cassette(self, header: Header) -> Cassette:
         """Everything recorded so far; runs that were refused or cancelled leave no step."""
@@ -264,22 +265,6 @@ def _without(seen: Outcome, shown: Outcome) -> Outcome:
     if (seen.stdout, seen.stderr, seen.spawn_error) == (shown.stdout, shown.stderr, shown.spawn_error):
         return seen
     return replace(seen, stdout=shown.stdout, stderr=shown.stderr, spawn_error=shown.spawn_error)
-
-
-class _Hashes:
-    """Hashes the whole of both streams on the way, for those of which only a part is kept."""
-
-    def __init__(self, controls: Controls) -> None:
-        self._next = controls.listener
-        self._states = {name: blake2b(digest_size=16) for name in ("stdout", "stderr")}
-
-    def listen(self, name: str, data: bytes) -> None:
-        self._states[name].update(data)
-        if self._next is not None:
-            self._next(name, data)
-
-    def wholes(self) -> dict[str, str]:
-        return {name: state.hexdigest() for name, state in self._states.items()}
 
 
 def below(stage: Stage, cwd: str) -> str:
