@@ -34,11 +34,14 @@ def cassette_of(item: pytest.Item, settings: Settings) -> Path:
 
 
 def shared_cassette(name: str, owner: Path | None, root: Path, settings: Settings) -> Path:
-    """Where the recording of a shared runner is: ``owner`` is the module that it belongs to, None the session."""
+    """Where the recording of a shared runner is: ``owner`` is the module or package that it belongs to, None the
+    session."""
     from veil.taping import file_name
 
     if owner is None:
         return (settings.cassettes or root / FOLDER) / file_name(f"session.{name}")
+    if owner.is_dir():
+        return folder_beside(owner / "__init__.py", root, settings.cassettes) / file_name(f"package.{name}")
     return folder_beside(owner, root, settings.cassettes) / file_name(f"{_stem(owner)}.{name}")
 
 
@@ -60,9 +63,10 @@ def _stem(module: Path) -> str:
 
 def _title(module: Path, inner: str) -> str:
     """The text that names a test within its folder. Dots in it could come from either side, so then colons divide."""
-    parts = [_stem(module), *inner.split("::")]
-    plain = not any("." in part.partition("[")[0] for part in parts)
-    return (".".join if plain else "::".join)(parts)
+    names, bracket, parameters = inner.partition("[")  # what stands in there is anything
+    parts = [_stem(module), *names.split("::")]
+    plain = not any("." in part for part in parts)
+    return (".".join if plain else "::".join)(parts) + bracket + parameters
 
 
 def read_cassette(path: Path, shown: str) -> Cassette | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_veil.cassettes import write_whole
+from pytest_veil.cassettes import read_cassette, write_whole
 from pytest_veil.outcomes import ItemOutcome, StepRow
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 Edit = Callable[["Step"], "Step"]
 
 
-def conclude(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit) -> tuple[ItemOutcome, str | None]:
+def conclude(
+    scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit, part: str | None = None
+) -> tuple[ItemOutcome, str | None]:
     """What is said of a test that is over, and why it fails now when it does.
 
     Writes its cassette, when there is one to be written. Not for verify mode.
@@ -29,11 +32,12 @@ def conclude(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit)
     Args:
         passed: nothing of the test failed. outcome: pytest's word.
         edit: last change of a step before it is written (hook ``pytest_veil_record``).
+        part: why some of those that share it did not run to their end, in words; None when all of them did.
     """
     if scene.player is not None:
         return _replayed(scene, passed, outcome)
     if scene.recorder is not None:
-        return _recorded(scene, passed, outcome, rules, edit), None
+        return _recorded(scene, passed, outcome, rules, edit, part), None
     return _said(scene, outcome, "live" if scene.ran else "none", _rows(scene.ran, "live")), None
 
 
@@ -85,7 +89,7 @@ def _replayed(scene: Scene, passed: bool, outcome: str) -> tuple[ItemOutcome, st
     return said, wrong
 
 
-def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit) -> ItemOutcome:
+def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit, part: str | None) -> ItemOutcome:
     from dataclasses import replace
 
     from veil.taping import encode
@@ -98,21 +102,42 @@ def _recorded(scene: Scene, passed: bool, outcome: str, rules: Rules, edit: Edit
     if not passed and not scene.settings.keep_failed:
         rows = tuple(StepRow(number, "live", _shown(step)) for number, step in enumerate(cassette.steps, 1))
         return _said(scene, outcome, "not-written", rows, why=f"the test did not pass ({outcome})")
-    if not cassette.steps:
-        path.unlink(missing_ok=True)  # its recording says that it runs something, and it does not any more
-        return _said(scene, outcome, "none", ())
     old = scene.old if scene.settings.mode == "refresh" else None
     written = cassette if old is None else merged(old, cassette, rules)
     data = encode(written)
-    scene.written = hashlib.sha256(data).hexdigest()
-    write_whole(path, data)
+    if cassette.steps:
+        scene.written = hashlib.sha256(data).hexdigest()
+    if part is not None and (lost := _lost(path, scene.shown, cassette)):
+        rows = tuple(StepRow(number, "live", _shown(step)) for number, step in enumerate(cassette.steps, 1))
+        many = "1 step that it has was" if lost == 1 else f"{lost} steps that it has were"
+        return _said(scene, outcome, "not-written", rows, why=f"{part}, and {many} not asked for")
+    if not cassette.steps:
+        if passed:  # its recording says that it runs something, and it does not any more
+            path.unlink(missing_ok=True)
+            facts_beside(path).unlink(missing_ok=True)
+        return _said(scene, outcome, "none", ())
+    another = write_whole(path, data)
     if scene.settings.facts:
         write_whole(facts_beside(path), facts_of(recorder, written.steps))
+    elif another:  # what is told there is told of the recording before
+        facts_beside(path).unlink(missing_ok=True)
     rows = tuple(
         StepRow(number, "recorded" if step is fresh else "kept", _shown(step))
         for number, (step, fresh) in enumerate(zip(written.steps, cassette.steps, strict=True), 1)
     )
     return _said(scene, outcome, "recorded" if scene.settings.mode != "refresh" else "refreshed", rows)
+
+
+def _lost(path: Path, shown: str, new: Cassette) -> int:
+    """How many steps of the recording that is there the new one does not have. One that cannot be read has none."""
+    from veil import VeilError
+    from veil.taping import key_of
+
+    try:
+        there = read_cassette(path, shown)
+    except VeilError:
+        return 0
+    return (Counter(map(key_of, there.steps if there else ())) - Counter(map(key_of, new.steps))).total()
 
 
 def claimed_twice(scene: Scene, common: Path) -> str | None:
@@ -126,7 +151,7 @@ def claimed_twice(scene: Scene, common: Path) -> str | None:
     if scene.written is None:
         return None
     # One file per content, made in one step: whichever worker comes later sees the other's, however close they are.
-    claims = common / "veil-shared" / file_stem(scene.shown)
+    claims = common / "shared" / file_stem(scene.shown)
     claims.mkdir(parents=True, exist_ok=True)
     (claims / scene.written).touch()
     if len(os.listdir(claims)) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +130,9 @@ class Pruner:
             return "not every test passed"
         if not self._said:
             return "nothing was collected"
-        used = [flag for name, flag in _CHOOSING.items() if config.getoption(name, None)]
-        if used:
-            return f"{used[0]} chose a part of the tests"
+        chosen = part_chosen(config)
+        if chosen is not None:
+            return chosen
         if self._partial:
             return self._partial[0]
         if config.args_source is pytest.Config.ArgsSource.ARGS:
@@ -142,11 +142,14 @@ class Pruner:
         return None
 
     def _may_be_used(self, path: Path) -> bool:
-        """By a test that was skipped, or a module that was not collected: what those use is not known here."""
-        known = {str(module) for module in _modules_of(path, self._config, self._settings)}
+        """By a test that was skipped, or one that was not collected: what those use is not known here."""
+        folder = _folder_of(path, self._config, self._settings)
+        if not collected_whole(self._config, folder):
+            return True
+        known = {str(module) for module in folder.glob("*.py")}
         stems = {Path(module).name.removesuffix(".py") for module in self._unsure | (known - self._modules)}
         if self._unsure:
-            stems.add("session")
+            stems |= {"session", "package"}
         # a name is the text itself, or a slug of it with a hash (``veil.taping.file_name``)
         return any(path.name.startswith((f"{stem}.", f"{_slug(stem)}-")) for stem in stems)
 
@@ -155,10 +158,22 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
 
 
-def _modules_of(path: Path, config: pytest.Config, settings: Settings) -> Iterable[Path]:
-    """The test files to which recordings in this folder belong."""
+def _folder_of(path: Path, config: pytest.Config, settings: Settings) -> Path:
+    """The folder of the tests whose recordings lie beside this one."""
     if settings.cassettes is None:
-        folder = path.parent.parent
-    else:
-        folder = config.rootpath / os.path.relpath(path.parent, settings.cassettes)
-    return folder.glob("*.py") if folder.is_dir() else ()
+        return path.parent.parent
+    return Path(os.path.normpath(config.rootpath / os.path.relpath(path.parent, settings.cassettes)))
+
+
+def part_chosen(config: pytest.Config, *, but: Collection[str] = ()) -> str | None:
+    """Which option makes this run one of a part of the tests, in words. ``but``: names of options that may."""
+    used = [flag for name, flag in _CHOOSING.items() if name not in but and config.getoption(name, None)]
+    return f"{used[0]} chose a part of the tests" if used else None
+
+
+def collected_whole(config: pytest.Config, path: Path) -> bool:
+    """Whether what stands on the command line has all the tests in a file or below a folder."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        return True
+    whole = (Path(os.path.normpath(config.invocation_params.dir / text)) for text in config.args if "::" not in text)
+    return any(path == above or above in path.parents for above in whole)

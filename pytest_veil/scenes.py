@@ -28,8 +28,9 @@ class Scene:
         path, shown: the cassette, and its name in messages (relative to the root folder of the run). None when off.
         old: what the cassette holds; None when there is no such file or nobody looked.
         runner: what runs the commands.
+        owner: file or folder of the tests that share it, None: all tests.
         elsewhere: processes besides this one answer from the same recording, so none knows what is unused.
-        written: digest of the recording that this process wrote (also when another has written over it since).
+        written: digest of what this process recorded (also when another has written over it since, or it was no whole).
         ran: commands, in order. misses: what a replay could not answer. handles: runs in the background.
     """
 
@@ -46,6 +47,7 @@ class Scene:
     misses: list[str] = field(default_factory=list)
     handles: list[Handle] = field(default_factory=list)
     closed: bool = False
+    owner: Path | None = None
     elsewhere: bool = False
     written: str | None = None
 

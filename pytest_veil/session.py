@@ -22,6 +22,7 @@ from pytest_veil.real_disk import real_disk
 from pytest_veil.rerunning import under_way
 from pytest_veil.rewording import edit_of, rekey_of
 from pytest_veil.scenes import Opening, Scene
+from pytest_veil.sharing import Sharing, owner_of
 
 if TYPE_CHECKING:
     from pytest_veil.pruning import Pruner
@@ -59,7 +60,7 @@ class VeilSession:
         self._rules: Rules | None = None
         self._grounds = Grounds(config)
         self._open: list[Scene] = []
-        self._failed: list[str] = []
+        self._sharing = Sharing(config, self._grounds)
         self._owners: dict[Path, str] = {}
         self._doubles: dict[str, list[str]] = {}
         self._pruner: Pruner | None = None
@@ -91,6 +92,7 @@ class VeilSession:
             report=None if self.settings.report is None else str(self.settings.report),
         )
         install(self.config, active)
+        self.config.pluginmanager.register(self._sharing, "veil-sharing")
         self._pruner = Pruner(self.config, self.settings)
         self.config.pluginmanager.register(self._pruner, "veil-pruner")
 
@@ -128,7 +130,7 @@ class VeilSession:
     def open_shared(self, name: str, request: pytest.FixtureRequest | None) -> Scene:
         """The scene of a runner that several tests share."""
         settings = self.settings
-        owner = None if request is None or request.scope == "session" else Path(request.path)
+        owner = owner_of(request)
         scope = "session" if request is None else request.scope
         if settings.mode in ("off", "live"):
             path = None
@@ -144,7 +146,7 @@ class VeilSession:
         base, slot = self._grounds.base(settings, name)
         nodeid = self.shown(owner) if owner is not None else "."
         scene = self._made(f"{nodeid}::{name}", scope, settings, base, path, slot)
-        scene.elsewhere = hasattr(self.config, "workerinput")
+        scene.owner, scene.elsewhere = owner, hasattr(self.config, "workerinput")
         return scene
 
     def _made(
@@ -187,23 +189,21 @@ class VeilSession:
     def judge_shared(self, scene: Scene, node: pytest.Item | pytest.Collector) -> str | None:
         """The end of a shared runner; returns why it fails."""
         with real_disk():
-            passed = not self._any_failed(scene)
+            passed = not self._sharing.failed(scene.owner)
             wrong = None
-            if scene.settings.mode == "verify":
-                leave(node, self._take(scene))
-            elif scene.settings.mode != "off":
-                edit = edit_of(self.config, scene.nodeid)
-                said, wrong = conclude(scene, passed, "passed" if passed else "failed", self.rules, edit)
-                if scene.elsewhere:
-                    wrong = wrong or claimed_twice(scene, self.folder().parent.parent)
-                note(node, said)
-            if scene.slot is not None:
-                scene.slot.close()
+            try:
+                if scene.settings.mode == "verify":
+                    leave(node, self._take(scene))
+                elif scene.settings.mode != "off":
+                    edit, word = edit_of(self.config, scene.nodeid), "passed" if passed else "failed"
+                    said, wrong = conclude(scene, passed, word, self.rules, edit, self._sharing.part(scene.owner))
+                    if self._sharing.common is not None:
+                        wrong = wrong or claimed_twice(scene, self._sharing.common)
+                    note(node, said)
+            finally:
+                if scene.slot is not None:
+                    scene.slot.close()
             return wrong
-
-    def _any_failed(self, scene: Scene) -> bool:
-        file = scene.nodeid.rpartition("::")[0]
-        return any(nodeid.startswith(f"{file}::") or file == "." for nodeid in self._failed)
 
     def _take(self, scene: Scene) -> Take:
         assert scene.recorder is not None
@@ -250,8 +250,7 @@ class VeilSession:
             phases.clear()
         scene = item.stash.get(SCENE, None)
         hear(phases, report, scene)
-        if report.failed:
-            self._failed.append(item.nodeid)
+        self._sharing.hear(item, report)
         if scene is None:
             return report
         if report.failed:
@@ -283,11 +282,16 @@ class VeilSession:
             failing = call if call is not None and under_way(item) and plainly_passed(call) else report
             failing.outcome, failing.longrepr = "failed", wrong
             concealing.conceal(failing, scene)
-            self._failed.append(item.nodeid)
+            self._sharing.fail(item)
 
-    def pytest_sessionfinish(self) -> None:
-        with real_disk():
-            for scene in list(self._open):
-                with contextlib.suppress(Exception):
-                    scene.close()
-            self._grounds.close()
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Last of all: at an interrupt it is only now that pytest ends fixtures, which may run something."""
+        try:
+            return (yield)
+        finally:
+            with real_disk():
+                for scene in list(self._open):
+                    with contextlib.suppress(Exception):
+                        scene.close()
+                self._grounds.close()
