@@ -79,7 +79,8 @@ class Roots:
 
     def hide(self, data: bytes) -> bytes:
         """``data`` with tokens for folders; binary data stays as it is."""
-        if not self.folders or _binary(data):
+        # to look for texts is many times as fast as to look for a pattern
+        if not self.folders or not (b"<" in data or any(path in data for path in self._paths)) or _binary(data):
             return data
         return self._hidden.sub(
             lambda m: b"<" + self._paths[m["path"]] + b">" if m["more"] is None else b"<=" + m["more"], data
