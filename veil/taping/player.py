@@ -33,6 +33,8 @@ from veil.taping.scrubbing import Scrubbed
 from veil.taping.stage import REPLAYED_TAG, Stage
 
 OnDrift = Literal["error", "apply", "ignore"]
+#: Seconds after which a run that was cancelled when it was recorded is no longer waited with.
+_CANCEL_SECONDS = 60
 
 
 class Player(StageRunner):
@@ -99,10 +101,22 @@ class Player(StageRunner):
         return Answer(seen, step.background and step.status == "killed")
 
     async def aperform(self, asked: Asked) -> Record:
-        """At once, so that runs which are asked for together are answered in that order."""
+        """At once, so that runs which are asked for together are answered in that order; but a run whose task was
+        cancelled goes on until its task is cancelled again.
+
+        Raises ``Refused`` (``not_cancelled``) when nobody does.
+        """
         import asyncio
 
         record = self.perform(asked, Controls(listener=asked.listener))
+        if record.observation.outcome.cancelled:
+            await asyncio.sleep(_CANCEL_SECONDS)
+            raise Refused(
+                f"the task of this run was cancelled when it was recorded, and not in {_CANCEL_SECONDS} seconds now;"
+                f" record it again: {asked.request.command.text or ' '.join(asked.request.command.argv)}",
+                code="not_cancelled",
+                seconds=_CANCEL_SECONDS,
+            )
         await asyncio.sleep(0)
         return record
 

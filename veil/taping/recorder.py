@@ -240,7 +240,7 @@ class Recorder(StageRunner):
             self._keep(place, handle.wait().record, request, hidden, wholes)
 
     def cassette(self, header: Header) -> Cassette:
-        """Everything recorded so far; runs that were refused or cancelled leave no step."""
+        """Everything recorded so far; runs that were refused leave no step."""
         self.finish()
         with self._lock:
             steps = list(self._steps)
