@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
 from pathlib import Path
 
-from veil.host import private
+from veil.host import metadata, private
 from veil.model.errors import Refused
 
 #: Stands in every folder that veil may empty.
@@ -50,19 +51,21 @@ def discard(base: Path, name: str) -> Path:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         folder.unlink()
     elif folder.exists():
-        _remove(str(folder))
+        remove(str(folder))
     return folder
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
+    """Take a folder away with all that is in it, also what a command took the permissions off. No link is followed,
+    whoever may still be at work in there. Raises ``OSError``."""
     try:
         shutil.rmtree(path)
-    except PermissionError:
-        # a command took the write permission off its own folders
-        os.chmod(path, stat.S_IRWXU)
-        for folder, names, _ in os.walk(path):
+    except FileNotFoundError:
+        raise
+    except OSError:
+        metadata.set_mode(path, None, stat.S_IRWXU)
+        for _, names, _, at in os.fwalk(path):
             for name in names:  # before the walk goes in, which it could not otherwise
-                below = os.path.join(folder, name)
-                if not os.path.islink(below):
-                    os.chmod(below, stat.S_IRWXU)
+                with contextlib.suppress(OSError):  # it has gone, or it is a link
+                    metadata.set_mode(name, at, stat.S_IRWXU)
         shutil.rmtree(path)

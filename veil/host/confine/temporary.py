@@ -10,13 +10,12 @@ import atexit
 import contextlib
 import functools
 import os
-import shutil
 import stat
 import tempfile
 import threading
 from collections.abc import Iterator
 
-from veil.host import processes
+from veil.host import processes, removing
 
 _PREFIX = "veil-tmp-"
 #: Bare folders that one process keeps.
@@ -123,22 +122,5 @@ def temporary() -> Iterator[Temporary]:
         yield made
     finally:
         if not made.kept and not (made.deserted and _pool.give_back(made.path)):
-            remove(made.path)
-
-
-def remove(folder: str) -> None:
-    """The folder with all that a command left in it; links are not followed."""
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        return
-    except OSError:
-        # a command took the permissions off its own folders
-        os.chmod(folder, stat.S_IRWXU)
-        for place, folders, _ in os.walk(folder):
-            for name in folders:
-                path = os.path.join(place, name)
-                if not os.path.islink(path):
-                    with contextlib.suppress(OSError):
-                        os.chmod(path, stat.S_IRWXU)
-        shutil.rmtree(folder)
+            with contextlib.suppress(FileNotFoundError):
+                removing.remove(made.path)
