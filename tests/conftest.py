@@ -82,6 +82,7 @@ CAPABILITIES: dict[str, tuple[Callable[[], bool], str]] = {
         "make the virtual environment elsewhere: a confined command has a /tmp of its own",
     ),
     "pidfd": (_pidfd, "run on Linux 5.3 or newer"),
+    "pivot_root": (lambda: _works("pivot_root", "--version"), "install util-linux"),
     "pypi": (_pypi, "have pip, and let it reach PyPI"),
     "root": (lambda: os.geteuid() == 0, "run the tests as root"),
     "rsync": (lambda: _works("rsync", "--version"), "install rsync"),

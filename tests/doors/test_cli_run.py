@@ -222,6 +222,24 @@ def test_closed_streams(tmp_path: Path) -> None:
     assert done.stdout == b"5\n"
 
 
+def test_closed_streams_and_a_library_that_keeps_a_file_open(tmp_path: Path) -> None:
+    """As libffi does, whose file would be taken for standard output."""
+    (tmp_path / "kept").touch()
+    (tmp_path / "main.py").write_text(
+        "import sys\n"
+        "class Library:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'click': sys.kept = open('kept', 'r+')\n"
+        "sys.meta_path.insert(0, Library())\n"
+        "from veil.cli import main\n"
+        "sys.exit(main(['run', 'exit 5']))\n"
+    )
+    script = f"'{sys.executable}' main.py >&-; echo $? >&2"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), capture_output=True, timeout=120)
+    assert done.stderr == b"5\n"
+    assert (tmp_path / "kept").read_bytes() == b""
+
+
 def on_a_terminal(cwd: Path, *words: str, **env: str) -> tuple[str, int]:
     """What ``veil WORDS`` paints on a terminal, and its exit code."""
     master, slave = pty.openpty()

@@ -139,7 +139,7 @@ def test_a_working_folder_where_nothing_counts_what_is_written(in_memory: Path) 
 
 
 @NEEDS_BWRAP
-@pytest.mark.needs("root")
+@pytest.mark.needs("root", "pivot_root")
 @pytest.mark.parametrize(
     "kind", ["/run is a link", "/var/run is a folder", "/tmp is a link", "resolv.conf lies in /run"]
 )

@@ -57,9 +57,11 @@ def call_over_http(address: str, token: str, *calls: tuple[str, dict[str, Any]])
 def status(address: str, **headers: str) -> int:
     request = urllib.request.Request(address, data=b"{}", headers={"Content-Type": "application/json", **headers})
     try:
-        return int(urllib.request.urlopen(request, timeout=LONG).status)
+        with urllib.request.urlopen(request, timeout=LONG) as answer:
+            return int(answer.status)
     except urllib.error.HTTPError as error:
-        return error.code
+        with error:
+            return error.code
 
 
 def test_over_http_with_the_token_and_not_without(here: Path, marker: Marker) -> None:

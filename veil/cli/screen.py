@@ -28,16 +28,8 @@ class CannotWrite(Exception):
 
 
 def prepare() -> None:
-    """Make both streams take any text: what the locale cannot write, and lone surrogates, are spelt out.
-
-    A standard descriptor that the caller closed is opened on nothing, or the next pipe would get its number.
-    """
-    for descriptor in (0, 1, 2):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
-    # they live as long as the process
+    """Make both streams take any text: what the locale cannot write, and lone surrogates, are spelt out."""
+    # where the caller closed one, ``main`` has opened its descriptor on nothing; they live as long as the process
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -54,13 +54,17 @@ class Database:
     Making one touches nothing; the first use opens the file, and only a writing one creates it.
     """
 
+    # also of one whose making failed
+    _connection: sqlite3.Connection | None = None
+    _pid = 0
+
     def __init__(self, directory: Path, patience: float = 5.0) -> None:
         self.directory = Path(os.path.abspath(directory))
         self.path = str(self.directory / NAME)
         self.patience = patience
         self.stamp = ""
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._connection = None
         self._identity: tuple[int, int] | None = None
         self._pid = 0
         # the process that was forked while SQLite was at work in another thread: its locks are shut here for ever
@@ -117,6 +121,10 @@ class Database:
         """Let go of the file; the next use opens it again. Idempotent."""
         with self._lock:
             self._let_go()
+
+    def __del__(self) -> None:
+        # nobody uses it any more; since Python 3.13 a connection that is merely dropped is warned of
+        self._let_go()
 
     def _created(self) -> sqlite3.Connection:
         connection = self._ready(create=True)
