@@ -16,15 +16,21 @@ def mounted_below(folder: str) -> list[str]:
     if not LINUX:
         return []
     try:
-        rows = Path("/proc/self/mountinfo").read_bytes().splitlines()
+        rows = Path("/proc/self/mountinfo").read_bytes().split(b"\n")[:-1]
     except OSError:
         return []
     prefix = os.fsencode(folder if folder.endswith("/") else folder + "/")
     found = []
     for row in rows:
-        point = row.split(b" ")[4]
-        if b"\\" in point:  # blanks, line ends and backslashes stand as octal numbers
-            point = point.decode("unicode_escape").encode("latin-1")
+        point = point_of(row)
         if point.startswith(prefix):
             found.append(os.fsdecode(point[len(prefix) :]))
     return list(dict.fromkeys(found))
+
+
+def point_of(row: bytes) -> bytes:
+    """The path at which the mount of one line of ``mountinfo`` is."""
+    point = row.split(b" ", 5)[4]
+    if b"\\" in point:  # blanks, line ends and backslashes stand as octal numbers
+        point = point.decode("unicode_escape").encode("latin-1")
+    return point

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from veil.host.confine.base import Allowance
 from veil.host.confine.status import Inside
 from veil.host.descent import below
+from veil.host.mounts import point_of
 from veil.model.outcome import Outcome
 
 #: Between two looks (seconds); between two looks at folders whose file system keeps no account.
@@ -214,13 +215,10 @@ def _size(folder: str) -> int:
 
 def _file_system(folder: str) -> str:
     """Kind of the file system that a real path lies on."""
-    best, kind = "", ""
-    for line in _read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").split("\n"):
-        left, _, right = line.partition(" - ")
-        fields = left.split()
-        if len(fields) < 5:
-            continue
-        point = fields[4].encode("latin-1", "ignore").decode("unicode_escape") if "\\" in fields[4] else fields[4]
-        if len(point) >= len(best) and (folder == point or folder.startswith(point.rstrip("/") + "/")):
-            best, kind = point, right.split(" ", 1)[0]
-    return kind
+    best, kind = b"", b""
+    path = os.fsencode(folder)
+    for row in _read("/proc/self/mountinfo").split(b"\n")[:-1]:
+        point = point_of(row)
+        if len(point) >= len(best) and (path == point or path.startswith(point.rstrip(b"/") + b"/")):
+            best, kind = point, row.partition(b" - ")[2].split(b" ", 1)[0]
+    return os.fsdecode(kind)
