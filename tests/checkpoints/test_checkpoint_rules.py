@@ -204,3 +204,11 @@ def test_a_long_label_does_not_fill_the_message(kept: Checkpoints, ws: Path) -> 
         kept.restore(ws, "y" * 1000)
     assert len(str(caught.value)) < 3_000
     assert "019xxx" in str(caught.value)
+
+
+def test_a_label_of_control_characters_stays_in_its_line_of_the_message(kept: Checkpoints, ws: Path) -> None:
+    kept.take(ws, "red \x1b[31m and\nmore")
+    with pytest.raises(NotFound) as missing:
+        kept.restore(ws, "nothing")
+    assert str(missing.value).isprintable()
+    assert r"'red \x1b[31m and\nmore'" in str(missing.value)

@@ -49,8 +49,13 @@ def find(base: Path, project: Project, label: str | None, *, wait: float, force_
             )
     shown = label if label is None or len(label) <= MAX_SHOWN else f"{label[:MAX_SHOWN]}..."
     what = f"checkpoint {shown!r} of {project.origin}" if label is not None else f"a checkpoint of {project.origin}"
-    known = [f"{each.checkpoint.id} {(each.checkpoint.label or '')[:MAX_SHOWN]}".strip() for each in rows[:20]]
-    raise NotFound(what, known)
+    raise NotFound(what, [f"{each.checkpoint.id} {_shown(each.checkpoint.label or '')}".strip() for each in rows[:20]])
+
+
+def _shown(label: str) -> str:
+    """In one line that leaves a terminal as it is."""
+    label = label[:MAX_SHOWN]
+    return label if label.isprintable() else repr(label)
 
 
 def _in(rows: list[Row], label: str | None) -> Row | None:
