@@ -14,6 +14,7 @@ from previewing import tree
 
 import veil
 from veil.host.rooms import Rooms
+from veil.host.telling import starts_programs
 from veil.host.views import open_view
 from veil.model.plan import Launch
 from veil.previews import Previews
@@ -220,3 +221,46 @@ def test_views_and_what_is_kept_may_lie_on_several_file_systems(tree: Path, tmp_
     assert (tree / "a").read_text() == "ab\n"
     assert (tree / "c").samefile(tree / "d")
     assert (tree / "c").stat().st_mode & 0o777 == 0
+
+
+@pytest.mark.linux
+@pytest.mark.needs("git", "user namespaces")
+def test_hooks_that_a_confined_command_would_leave_are_told_before_they_are_applied(tree: Path) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=tree, check=True)
+    text = (
+        "git config core.pager x; echo x > .git/hooks/pre-commit; echo y > .git/hooks/z.sample; echo > .git/description"
+    )
+    result = veil.run(text, cwd=tree, preview=True, sandbox=True, check=True)
+    assert result.to_dict()["preview_git"] == [".git/config", ".git/hooks/pre-commit"]
+    assert "git runs programs" in str(result.advice)
+    assert ".git/config, .git/hooks/pre-commit" in str(result.advice)
+    calm = veil.run(
+        "echo y > .git/description; mkdir -p hooks; echo > hooks/config", cwd=tree, preview=True, sandbox=True
+    )
+    assert "preview_git" not in calm.to_dict()
+    # as after a run that is none, nobody is warned of what was not confined
+    assert "preview_git" not in veil.run(text, cwd=tree, preview=True).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("path", "runs"),
+    [
+        (".git/config", True),
+        (".git/config.worktree", True),
+        (".git/hooks/pre-push", True),
+        (".git/hooks/below/x", True),
+        ("vendor/it/.git/hooks/x", True),
+        (".git/modules/a/b/config", True),
+        (".git/modules/a/hooks/x", True),
+        (".git/worktrees/w/config.worktree", True),
+        ("sub/.git", True),
+        (".git/hooks/x.sample", False),
+        (".git/hooks", False),
+        (".git/refs/heads/config", False),
+        (".git/index", False),
+        ("hooks/pre-push", False),
+        ("config", False),
+    ],
+)
+def test_what_git_runs(path: str, runs: bool) -> None:
+    assert starts_programs(path) is runs

@@ -35,6 +35,20 @@ def in_git(path: str) -> bool:
     return ".git" in path.split("/")
 
 
+def starts_programs(path: str) -> bool:
+    """Whether git runs ``path``, or what it says: hooks and configuration of a repository or of one within it."""
+    parts = path.split("/")
+    if ".git" not in parts:
+        return False
+    inside = parts[parts.index(".git") + 1 :]
+    if not inside:  # a file or a link that leads to a repository elsewhere
+        return True
+    if inside[-1] in ("config", "config.worktree"):
+        return len(inside) == 1 or inside[0] in ("modules", "worktrees")
+    hooks = inside[0] == "hooks" or (inside[0] == "modules" and "hooks" in inside)
+    return hooks and inside[-1] != "hooks" and not inside[-1].endswith(".sample")
+
+
 def _holders(rows: Iterable[Touched], *, before: bool) -> set[str]:
     return {each.path.rpartition("/")[0] for each in rows if (each.before if before else each.after) is not None}
 

@@ -39,8 +39,9 @@ class PreviewLayer:
 
     Notes that it leaves: ``previewed`` (``True``), ``preview_method`` (``overlay``, ``clone`` or ``copy``),
     ``preview_gaps`` (what it does not hold back or shows otherwise), ``preview_more`` (how many paths that git ignores,
-    or that lie in a ``.git``, would change as well), ``preview_kept`` (the name under which it is kept) or
-    ``preview_not_kept`` (why it is not), and ``look_gaps`` as ``Look`` would.
+    or that lie in a ``.git``, would change as well), ``preview_git`` (hooks and configuration that a confined command
+    would have changed), ``preview_kept`` (the name under which it is kept) or ``preview_not_kept`` (why it is not), and
+    ``look_gaps`` as ``Look`` would.
 
     Args:
         rooms: a folder for the rooms that views are made in; ``None``: temporary folders only.
@@ -152,6 +153,8 @@ class PreviewLayer:
             notes["preview_gaps"] = gaps
         if more:
             notes["preview_more"] = more
+        if runs := _git_runs(difference, plan):
+            notes["preview_git"] = runs
         if wrong:
             notes["look_gaps"] = wrong
         if difference.touched:
@@ -192,6 +195,15 @@ def _changes(
         more["ignored"] = len(ignored)
         changes = [change for change in changes if change.path not in ignored]
     return changes, {name: count for name, count in more.items() if count}
+
+
+def _git_runs(difference: Difference, plan: Plan) -> list[str]:
+    """What a sandbox tells after a run, of the view that it could not see from where it stands."""
+    from veil.host.telling import starts_programs
+
+    if not any(isinstance(wish, Sandbox) for wish in plan.request.wishes):
+        return []
+    return [each.path for each in difference.touched if not each.is_dir and starts_programs(each.path)]
 
 
 def _ignored(real: str, changes: list[Change], own: tuple[str, ...]) -> set[str]:

@@ -42,12 +42,15 @@ _PRIVATE = ("/tmp/", "/run/", "/var/run/")
 
 def urgent(record: Record) -> str | None:
     """What has to be known whatever else there is to say."""
-    changed = _told(record).get("git_changed")
+    notes = record.observation.findings.notes
+    previewed = notes.get("preview_git")
+    changed = _told(record).get("git_changed") or previewed
     if not changed:
         return None
     shown = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+    did, when = ("would change", "it is applied") if previewed else ("changed", "anybody uses git here")
     return (
-        f"it changed {shown}, from which git runs programs: look at it before anybody uses git here; "
+        f"it {did} {shown}, from which git runs programs: look at it before {when}; "
         "protect_git=True in the sandbox keeps it as it is"
     )
 

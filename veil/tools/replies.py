@@ -86,6 +86,7 @@ class RunReply(TypedDict, total=False):
     preview_method: str
     preview_gaps: list[str]
     preview_more: dict[str, int]
+    preview_git: list[str]
     preview_not_kept: str
     session: str
     cwd: str
