@@ -212,3 +212,36 @@ def test_a_label_of_control_characters_stays_in_its_line_of_the_message(kept: Ch
         kept.restore(ws, "nothing")
     assert str(missing.value).isprintable()
     assert r"'red \x1b[31m and\nmore'" in str(missing.value)
+
+
+UNWRITABLE = """
+import sys
+from pathlib import Path
+from veil.host import prctl
+from veil.model.errors import Refused
+from veil.snapshots import Checkpoints
+prctl.drop_capabilities()
+kept, folder = Checkpoints(Path(sys.argv[1])), sys.argv[2]
+kept.take(folder, "label")
+print(sum(kept.restore(folder, "label").counts.values()), [one.label for one in kept.list(folder)])
+Path(folder, "mine", "new").write_text("x")
+try:
+    kept.restore(folder, "label")
+except Refused as refusal:
+    print(refusal.code)
+"""
+
+
+@pytest.mark.linux
+@pytest.mark.needs("root")
+def test_what_is_as_it_was_needs_nothing_to_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "another user's"
+    (folder / "mine").mkdir(parents=True)
+    (folder / "f").write_text("f")
+    os.chown(folder, 12345, 12345)
+    argv = [sys.executable, "-c", UNWRITABLE, str(tmp_path / "state"), str(folder)]
+    done = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["0 ['before-restore', 'label']", "not_restored"], done.stderr
+    assert (folder / "mine" / "new").exists()

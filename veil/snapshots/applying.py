@@ -16,6 +16,11 @@ from veil.snapshots.staging import Staging
 from veil.snapshots.walking import Picture, letter_of
 
 
+def nothing_done() -> dict[str, int]:
+    """How many of each there are at the beginning."""
+    return dict.fromkeys(("created", "replaced", "deleted", "adjusted"), 0)
+
+
 class Applying:
     """One restore.
 
@@ -28,7 +33,7 @@ class Applying:
         self._anchor, self._plan, self._picture, self._then, self._staging = anchor, plan, picture, then, staging
         self.failed: dict[str, str] = dict(plan.closed)
         self.left: dict[str, str] = {**plan.left, **staging.refused}
-        self.done = dict.fromkeys(("created", "replaced", "deleted", "adjusted"), 0)
+        self.done = nothing_done()
 
     def run(self) -> None:
         """Do all that can be done; what cannot is in ``failed``."""

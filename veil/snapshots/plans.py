@@ -35,6 +35,11 @@ class Plan:
     closed: dict[str, str] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no entry of a folder is to be touched, nor any that stays although it shall not."""
+        return not (self.delete or self.folders or self.put or self.adjust or self.closed)
+
     def keeps(self, path: str) -> bool:
         """Whether ``path`` is one of ``kept`` or below one."""
         return bool(self.kept) and any(path == kept or path.startswith(kept + "/") for kept in self.kept)

@@ -19,7 +19,7 @@ from veil.host.anchored import Anchor
 from veil.host.metadata import dress, set_mode
 from veil.model.errors import Refused
 from veil.snapshots import comparing
-from veil.snapshots.applying import Applying
+from veil.snapshots.applying import Applying, nothing_done
 from veil.snapshots.base import BEFORE_RESTORE, Restored
 from veil.snapshots.index import Pending, Row
 from veil.snapshots.listings import Tree
@@ -53,6 +53,10 @@ def restore(project: Project, at: Opened, own: Own, source: Opened, row: Row) ->
             taking.close()
             _give_back(at, anchor)
         made = plan(taking.tree, taking.picture, then)
+        if made.idle and taking.tree.manifest.root == then.manifest.root:
+            # also where nothing could be written
+            at.index.end()
+            return Restored(row.checkpoint, nothing_done(), BEFORE_RESTORE, before_id, made.left)
         try:
             staging = _staged(at, anchor, staging_name, made, source, taking.tree)
         except (Refused, OSError) as error:
