@@ -131,13 +131,14 @@ def test_nothing_stays_open_and_no_folder_stays(tree: Path) -> None:
 
     veil.run("true", cwd=tree, sandbox={"max_cpu": 60})
     before = now()
-    temporary = set(Path("/tmp").glob("veil-tmp-*"))
+    own = f"veil-tmp-*-{os.getpid()}-*"  # other runs on this machine have theirs
+    temporary = set(Path("/tmp").glob(own))
     for number in range(10):
         veil.run(["true", "nosuch"][number % 2 :], cwd=tree, sandbox={"max_cpu": 60, "network": number % 3 == 0})
         with pytest.raises(veil.Refused):
             veil.run("true", cwd=tree, sandbox={"writable": ["gone"]})
     assert now() == before
-    made = set(Path("/tmp").glob("veil-tmp-*")) - temporary
+    made = set(Path("/tmp").glob(own)) - temporary
     assert all(os.stat(path).st_uid != os.geteuid() or not list(path.iterdir()) for path in made if path.exists())
 
 
