@@ -211,6 +211,7 @@ def edits() -> list[tuple[str, str, str]]:
         ('"tree": {"after": "', '"tree": {"after": "0', "does not agree"),
         ('"shell": ["/bin/bash", "-c"],\n', "", "either 'argv'"),
         ('"timeout": 120.0', '"timeout": "2 min"', "number of seconds"),
+        ('"timeout": 120.0', '"timeout": 1e999', "1e999"),
     ]
 
 

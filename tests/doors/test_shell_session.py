@@ -179,21 +179,21 @@ def test_names_and_closing(tmp_path: Path) -> None:
 def test_so_many_sessions_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
     monkeypatch.setenv("VEIL_MAX_SESSIONS", str(len(stateful.shells()) + 2))
-    with veil.shell("one", cwd=tmp_path) as one, veil.shell("two", cwd=tmp_path):
-        with pytest.raises(Refused, match=r"VEIL_MAX_SESSIONS.*two, one.*close\(\)") as refused:
+    with veil.shell("limit-1", cwd=tmp_path) as one, veil.shell("limit-2", cwd=tmp_path):
+        with pytest.raises(Refused, match=r"VEIL_MAX_SESSIONS.*limit-2, limit-1.*close\(\)") as refused:
             veil.shell(cwd=tmp_path)
         assert refused.value.code == "too_many_sessions"
-        assert refused.value.facts["sessions"][:2] == ["two", "one"]
+        assert refused.value.facts["sessions"][:2] == ["limit-2", "limit-1"]
         with pytest.raises(Refused):
-            stateful.shell_named("three", {})
-        assert stateful.shell_named("one", {}) is one, "one that is open can go on"
+            stateful.shell_named("limit-3", {})
+        assert stateful.shell_named("limit-1", {}) is one, "one that is open can go on"
     for _ in range(5):
         veil.shell(cwd=tmp_path)  # nobody holds it: it is no longer open
-    stateful.shell_named("three", {})
-    stateful.shell_named("four", {})
-    assert {"three", "four"} <= set(stateful.shells()), "these are held by their names"
-    stateful.shell_named("three").close()
-    stateful.shell_named("four").close()
+    stateful.shell_named("limit-3", {})
+    stateful.shell_named("limit-4", {})
+    assert {"limit-3", "limit-4"} <= set(stateful.shells()), "these are held by their names"
+    stateful.shell_named("limit-3").close()
+    stateful.shell_named("limit-4").close()
     monkeypatch.setenv("VEIL_MAX_SESSIONS", "0")
     with pytest.raises(Refused, match="limit"):
         veil.shell(cwd=tmp_path)

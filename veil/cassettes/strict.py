@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -69,7 +70,9 @@ class Reader:
             return members
 
         try:
-            members = json.loads(section.data.decode(), object_pairs_hook=once, parse_constant=_no_constant)
+            members = json.loads(
+                section.data.decode(), object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite
+            )
             if b"\\ud" in section.data.lower() and _NO_TEXT.search(json.dumps(members, ensure_ascii=False)):
                 raise CassetteDamaged(file, section.line, f"{section.name}: half a surrogate pair is no text")
         except json.JSONDecodeError as error:
@@ -147,5 +150,11 @@ class Reader:
         return value  # type: ignore[no-any-return]
 
 
+def _finite(word: str) -> float:
+    """Python reads what is too large for it as infinity, which could not be written again."""
+    number = float(word)
+    return number if math.isfinite(number) else _no_constant(word)
+
+
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
+    raise ValueError(f"{word} is no number that can be kept")
