@@ -44,6 +44,19 @@ def test_everything_comes_back(kept: Checkpoints, ws: Path) -> None:
     assert kept.diff(ws, "all") == []
 
 
+def test_times_of_a_file_with_two_names_come_back(kept: Checkpoints, ws: Path) -> None:
+    """What the one name gets, the other has as well: that is no change by somebody else."""
+    (ws / "x").write_text("same")
+    (ws / "y").hardlink_to(ws / "x")
+    os.utime(ws / "x", ns=(5, 5))
+    kept.take(ws, "a")
+    os.utime(ws / "y", ns=(7, 7))
+    restored = kept.restore(ws, "a")
+    assert (ws / "x").stat().st_mtime_ns == 5
+    assert (ws / "x").samefile(ws / "y")
+    assert restored.counts["adjusted"] == 2
+
+
 @pytest.mark.linux
 def test_attributes_come_back(kept: Checkpoints, ws: Path) -> None:
     file, folder = ws / "f", ws / "d"

@@ -181,7 +181,7 @@ def test_other_signals_arrive_and_end_nothing(contain: bool, marker: Marker) -> 
 
 @linux
 def test_a_command_that_kills_its_own_supervisor(marker: Marker) -> None:
-    text = text_of([WAYS["session"]], marker, held=False) + f"\necho before\nkill -9 $PPID; sleep {marker}"
+    text = text_of([WAYS["session"]], marker, held=False) + f"\necho before\nsleep 0.3; kill -9 $PPID; sleep {marker}"
     outcome = pump.run(launch(text, marker, contain=True), Controls())
     assert (outcome.ended, outcome.exit, outcome.signal) == ("signaled", 137, "SIGKILL")
     assert outcome.stdout.data == b"before\n"

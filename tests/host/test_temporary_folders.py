@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -37,6 +38,22 @@ def once(*, deserted: bool = True, kept: bool = False, leave: str | None = None,
 
 def test_a_bare_folder_serves_the_next_run(base: Path) -> None:
     assert once() == once()
+
+
+def test_bare_folders_of_another_place_do_not_stand_in_the_way(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = base / "before"
+    before.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(before))
+    with contextlib.ExitStack() as stack:
+        for _ in range(6):
+            stack.enter_context(temporary()).deserted = True
+    assert list(before.iterdir()) != []
+    monkeypatch.setattr(tempfile, "tempdir", str(base))
+    with temporary() as one, temporary() as two, temporary() as three, temporary() as four:
+        for made in (one, two, three, four):
+            made.deserted = True
+    assert once().exists()
+    assert list(before.iterdir()) == [], "they made room"
 
 
 def test_two_runs_at_once_have_two_folders(base: Path) -> None:

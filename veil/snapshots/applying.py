@@ -34,6 +34,7 @@ class Applying:
         self.failed: dict[str, str] = dict(plan.closed)
         self.left: dict[str, str] = {**plan.left, **staging.refused}
         self.done = nothing_done()
+        self._adjusted: set[str] = set()
 
     def run(self) -> None:
         """Do all that can be done; what cannot is in ``failed``."""
@@ -46,7 +47,9 @@ class Applying:
         for path in plan.put:
             self._count(path, partial(self._place, path))
         for path, entry in plan.adjust.items():
-            self._count(path, partial(self._adjust, path, entry))
+            same = next((name for name in plan.groups.get(path, ()) if name in self._adjusted), None)
+            step = partial(self._adjust, path, entry) if same is None else partial(self._still, path, same)
+            self._count(path, step)
 
     def settle(self) -> None:
         """Give folders their modes and times, and look whether everything that was touched is as it shall be."""
@@ -91,6 +94,12 @@ class Applying:
         self._anchor.check(path, row)
         self._staging.place(path)
 
+    def _still(self, path: str, other: str) -> None:
+        """``path`` is another name of a file that was adjusted by one already, which changed it for both."""
+        here, there = self._anchor.lstat(path), self._anchor.lstat(other)
+        if here is None or there is None or not os.path.samestat(here, there):
+            raise Refused(f"{path} was changed by somebody else meanwhile", code="moved", path=path)
+
     def _adjust(self, path: str, entry: Entry) -> None:
         self._anchor.check(path, self._picture.row(path))
         above, _, name = path.rpartition("/")
@@ -104,6 +113,7 @@ class Applying:
             self._dressed(path, handle, entry)
         finally:
             os.close(handle)
+        self._adjusted.add(path)
 
     def _settle(self, path: str, entry: Entry) -> None:
         self._dressed(path, self._anchor.folder(path), entry)

@@ -64,8 +64,16 @@ class _Pool:
         """``False``: it is not bare, or there are enough."""
         looks = _bare(path)
         with self._lock:
-            if looks is None or len(self._bare) >= _MOST or self._owner != os.getpid():
+            if looks is None or self._owner != os.getpid():
                 return False
+            if len(self._bare) >= _MOST:
+                # the process looks elsewhere for its temporary folders now: those from before would stand in the way
+                old = next((each for each in self._bare if os.path.dirname(each) != os.path.dirname(path)), None)
+                if old is None:
+                    return False
+                del self._bare[old]
+                with contextlib.suppress(OSError):  # somebody else cleared it away, or uses it
+                    os.rmdir(old)
             self._bare[path] = looks
             if not self._hooked:
                 atexit.register(self.close)
