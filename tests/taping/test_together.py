@@ -91,6 +91,20 @@ def test_a_file_that_comes_and_goes_is_nobodys(tmp_path: Path, order: tuple[int,
     assert tree.paths() == {1: [], 2: []}
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations((1, 2, 3, 4))))
+def test_a_file_that_came_and_went_is_nobodys_whoever_saw_it(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """The first to end sees it, and then all the others see that it is gone."""
+    tree = Tree(tmp_path)
+    for place in (1, 2, 3, 4):
+        tree.begin(place)
+    tree.write("temporary")
+    tree.end(order[0])
+    (tree.stage.root / "temporary").unlink()
+    for place in order[1:]:
+        tree.end(place)
+    assert tree.paths() == {1: [], 2: [], 3: [], 4: []}
+
+
 def test_a_file_that_one_wrote_and_another_wrote_again(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.begin(1)

@@ -134,7 +134,7 @@ class Ledger:
             given += [(row.place, row.row.path) for row in rows]
             _put(run.before, path, rows[0].row.before)
             run.taken.pop(path, None)
-            self._untold[path] = [row for row in self._untold[path] if row not in rows]
+            self._withdraw(path, rows)
         return given
 
     def _gone(self, place: int, run: _Run, after: Picture) -> list[tuple[int, str]]:
@@ -146,15 +146,26 @@ class Ledger:
             # whoever began later may have found the passing state itself, and then saw it go
             if rows and after.get(path, ABSENT) == found and (rows[0].row.before == found or run.order < rows[0].order):
                 given += [(row.place, row.row.path) for row in rows]
-                untold[:] = [row for row in untold if row not in rows]
                 _put(run.before, path, found)
                 run.taken.pop(path, None)
+                self._withdraw(path, rows)
         for other in () if run.background else self._runs.values():
             for path in list(other.before) if run.order < other.order else ():
                 found = run.found.get(path, ABSENT)
                 if other.before[path] != found and after.get(path, ABSENT) == found:
                     _put(other.before, path, found)
         return given
+
+    def _withdraw(self, path: str, rows: Sequence[_Untold]) -> None:
+        """Those who took it do not have it any more; nor do the others that are under way find that they had."""
+        self._untold[path] = [row for row in self._untold[path] if row not in rows]
+        for row in reversed(rows):
+            for other, another in self._runs.items():
+                if other < row.place:
+                    if another.taken.get(path) == row.row.after:
+                        del another.taken[path]
+                elif another.before.get(path, ABSENT) == row.row.after:
+                    _put(another.before, path, row.row.before)
 
     def _remember(
         self, place: int, run: _Run, changes: Sequence[TreeChange] | None, quiet: Sequence[TreeChange]
