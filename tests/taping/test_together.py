@@ -105,6 +105,19 @@ def test_a_file_that_came_and_went_is_nobodys_whoever_saw_it(tmp_path: Path, ord
     assert tree.paths() == {1: [], 2: [], 3: [], 4: []}
 
 
+def test_a_folder_that_one_found_when_it_began_is_no_passing_state(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.begin(3)
+    tree.write("new/f3")
+    tree.begin(4)
+    tree.begin(1)
+    tree.write("new/f1")
+    tree.end(3, "new/f3")
+    tree.end(1, "new/f1")
+    tree.end(4)
+    assert tree.paths() == {1: ["new", "new/f1"], 3: ["new/f3"], 4: []}
+
+
 def test_a_file_that_one_wrote_and_another_wrote_again(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.begin(1)

@@ -35,10 +35,12 @@ class Booked(NamedTuple):
 
 
 class _Untold(NamedTuple):
-    """What a run took and did not tell of. Attributes: order: of the run. under_way: the runs that it may be of."""
+    """What a run took and did not tell of. Attributes: order: of the run. found: what was there when it began.
+    under_way: the runs that it may be of."""
 
     place: int
     order: int
+    found: str
     row: TreeChange
     under_way: frozenset[int]
 
@@ -144,7 +146,8 @@ class Ledger:
             found = run.found.get(path, ABSENT)
             rows = [row for row in untold if place in row.under_way]
             # whoever began later may have found the passing state itself, and then saw it go
-            if rows and after.get(path, ABSENT) == found and (rows[0].row.before == found or run.order < rows[0].order):
+            late = bool(rows) and run.order < rows[0].order and rows[0].found != found
+            if rows and after.get(path, ABSENT) == found and (rows[0].row.before == found or late):
                 given += [(row.place, row.row.path) for row in rows]
                 _put(run.before, path, found)
                 run.taken.pop(path, None)
@@ -176,8 +179,9 @@ class Ledger:
             self._untold.clear()
         elif not run.background:
             for row in quiet:
-                untold = _Untold(place, run.order, row, frozenset(self._runs))
-                self._untold.setdefault(below_root(row.path, run.cwd), []).append(untold)
+                path = below_root(row.path, run.cwd)
+                untold = _Untold(place, run.order, run.found.get(path, ABSENT), row, frozenset(self._runs))
+                self._untold.setdefault(path, []).append(untold)
 
     @staticmethod
     def _with_early(
