@@ -68,6 +68,24 @@ def test_another_name_of_a_file_keeps_what_it_has(tmp_path: Path) -> None:
     assert outside.read_bytes() == b"keep"
 
 
+@pytest.mark.parametrize("what", ["file", "symlink"])
+def test_what_becomes_a_folder_is_filled(tmp_path: Path, what: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    (outside / "sub").mkdir(parents=True)
+    (outside / "sub" / "f").write_bytes(b"keep")
+    if what == "file":
+        (root / "y").touch()
+    else:
+        (root / "y").symlink_to(outside)
+    with pytest.raises(Refused):
+        apply(str(root), [Put("y/sub/f", "file", 0o644, b"x")])
+    apply(str(root), [Put("y", "dir", 0o755), Put("y/sub", "dir", 0o755), Put("y/sub/f", "file", 0o644, b"x")])
+    assert (root / "y" / "sub" / "f").read_bytes() == b"x"
+    assert not (root / "y").is_symlink()
+    assert (outside / "sub" / "f").read_bytes() == b"keep"
+
+
 @pytest.mark.parametrize("what", ["symlink", "dir", "fifo"])
 def test_what_stands_there_is_replaced_not_written_through(tmp_path: Path, what: str) -> None:
     root = tmp_path / "root"

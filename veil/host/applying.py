@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,11 @@ def apply(root: str, puts: Sequence[Put], staging: str | None = None) -> None:
     """
     if not puts:
         return
+    folders = {put.path for put in puts if put.kind == "dir"}
     for put in puts:
-        for path in (put.path, put.old):
-            if path is not None:
-                _inside(root, path)
+        _inside(root, put.path, folders)
+        if put.old is not None:
+            _inside(root, put.old, frozenset())
     if _written_where_they_stand(root, puts):
         return
     if staging is None:
@@ -174,7 +175,8 @@ def _clear(paths: Iterable[str]) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _inside(root: str, path: str) -> None:
+def _inside(root: str, path: str, made: Set[str]) -> None:
+    """``made``: what these same changes make a folder of, whatever it is now; all below such a one is new."""
     parts = path.split("/")
     if os.path.isabs(path) or not path or any(part in ("", ".", "..") for part in parts):
         raise Refused(f"{path!r} is no path below the workspace", code="not_applied", path=path)
@@ -186,6 +188,8 @@ def _inside(root: str, path: str) -> None:
         except FileNotFoundError:
             return
         if not stat.S_ISDIR(found.st_mode):
+            if os.path.relpath(here, root) in made:
+                return
             raise Refused(f"{here} is no folder, so {path!r} cannot be put there", code="not_applied", path=path)
 
 

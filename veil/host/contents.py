@@ -40,9 +40,13 @@ class Contents:
         return {path: self._id(path, signature) for path, signature in found.entries.items()}
 
     def id_of(self, path: str) -> str:
-        """Id of one path as it is now."""
-        signature = tree.signature(os.path.join(self.root, path))
+        """Id of one path as it is now. What lies behind a link is no part of the folder, here as in ``picture``."""
+        signature = None if self._through_link(path) else tree.signature(os.path.join(self.root, path))
         return self._identify(None, 0, b"") if signature is None else self._id(path, signature)
+
+    def _through_link(self, path: str) -> bool:
+        parts = path.split("/")[:-1]
+        return any(os.path.islink(os.path.join(self.root, *parts[: count + 1])) for count in range(len(parts)))
 
     def know(self, path: str, id: str) -> None:
         """The caller has just put there what has this id: it need not be read to be known."""
