@@ -48,6 +48,7 @@ def test_a_wrong_value_in_the_second_place_is_still_a_difference() -> None:
         ("human_times", "Date:   Mon Nov 30 12:24:17 2026 +0100\n", "Date:   <time>\n"),
         ("human_times", "Mon, 30 Nov 2026 12:24:17 GMT", "<time>"),
         ("human_times", "built Nov  3 2026 12:24:17.", "built <time>."),
+        ("human_times", "- - [30/Nov/2026 19:06:27] [10/Oct/2000:13:55:36 -0700] 1/Nov/2026", "- - [<time>] [<time>] 1/Nov/2026"),
         ("iso_times", "2026-11-30T12:24:17.123456Z 2026-11-30 12:24:17 +0100 x", "<time> <time> x"),
         ("iso_times", "1.2026-11-30", "1.2026-11-30"),
         ("iso_dates", "on 2026-11-30, v1.2026-11-30", "on <time>, v1.2026-11-30"),

@@ -52,9 +52,8 @@ def test_times_of_a_file_with_two_names_come_back(kept: Checkpoints, ws: Path) -
     kept.take(ws, "a")
     os.utime(ws / "y", ns=(7, 7))
     restored = kept.restore(ws, "a")
-    assert (ws / "x").stat().st_mtime_ns == 5
     assert (ws / "x").samefile(ws / "y")
-    assert restored.counts["adjusted"] == 2
+    assert ((ws / "x").stat().st_mtime_ns, restored.counts["adjusted"]) == (5, 2)
 
 
 @pytest.mark.linux

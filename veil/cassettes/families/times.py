@@ -13,13 +13,14 @@ _YEAR = rb"(?:19|20)[0-9]{2}"
 FAMILY = (
     erased(
         "human_times",
-        1,
-        "dates as date(1), git, HTTP, mail and C compilers write them",
+        2,
+        "dates as date(1), git, HTTP, mail, C compilers and logs of web servers write them",
         "time",
         rb"\b" + _DAY + rb" " + _MONTH + rb" [ 0-9]?[0-9] " + _CLOCK + rb"(?: [AP]M)?" + _ZONE
         + rb"(?: " + _YEAR + rb")?(?: [+-][0-9]{4})?(?![A-Za-z0-9])",
         rb"\b" + _DAY + rb",? [ 0-9]?[0-9] " + _MONTH + rb" " + _YEAR + rb" " + _CLOCK + rb"(?: [AP]M)?" + _ZONE,
         rb"\b" + _MONTH + rb" [ 0-9][0-9] " + _YEAR + rb" " + _CLOCK,
+        rb"(?<![\w/.-])[0-3][0-9]/" + _MONTH + rb"/" + _YEAR + rb"[: ]" + _CLOCK + rb"(?: [+-][0-9]{4})?(?![\w:])",
     ),
     erased(
         "iso_times",
