@@ -39,10 +39,11 @@ def give_up() -> None:
     """What is started from now on until ``take_back`` begins without core files."""
     global _starting, _before
     with _lock:
-        if not _starting:
-            _before = resource.getrlimit(resource.RLIMIT_CORE)[0]
-            if _before:
-                _set(0)
+        soft = resource.getrlimit(resource.RLIMIT_CORE)[0]
+        if soft or not _starting:  # also where somebody raised it in the middle of another start
+            _before = soft
+        if soft:
+            _set(0)
         _starting += 1
 
 

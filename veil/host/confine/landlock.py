@@ -119,9 +119,11 @@ class Landlock:
                 prctl.no_new_privileges()
                 rules.restrict_thread()
                 prctl.filter_calls(program)
-            except OSError as error:
+            except BaseException as error:
                 cores.take_back(None)
-                raise broken(str(error.strerror)) from error
+                if isinstance(error, OSError):
+                    raise broken(str(error.strerror)) from error
+                raise
             return lambda process: cores.take_back(None if process is None else process.pid)
 
         yield Wrapped(argv, restrict=restrict)
