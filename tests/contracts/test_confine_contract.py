@@ -15,9 +15,9 @@ import shlex
 import signal
 import socket
 import sys
-import time
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
