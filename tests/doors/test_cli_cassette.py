@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+import two_commits
 from command_line import veil, veil_json
 
 from veil.taping import decode
@@ -135,12 +135,7 @@ def test_a_git_revision_with_its_history(tmp_path: Path, commits: Path) -> None:
 @pytest.fixture
 def commits(tmp_path: Path) -> Path:
     """A repository of two commits."""
-    root = tmp_path / "repo"
-    root.mkdir()
-    script = "git init -q . && echo 1 > f && git add f && git commit -qm one && echo 2 > f && git commit -qam two"
-    names = {f"GIT_{who}_{what}": "t@e.st" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    subprocess.run(script, shell=True, cwd=root, check=True, env={**os.environ, **names})
-    return root
+    return two_commits.repository(tmp_path / "repo")
 
 
 def test_a_secret_of_the_environment_stands_nowhere_in_the_file(tmp_path: Path) -> None:

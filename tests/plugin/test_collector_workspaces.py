@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import two_commits
 from standing_alone import EFFECTS, NAME, asked, outcomes, pytest_run, recorded, slot, suite
 
 from veil.taping import DETERMINISTIC, Recorder, Slot, Workspace, encode, new_header, play, run_cassette, stage_for
@@ -20,12 +21,7 @@ __all__ = ["slot", "suite"]
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    root = tmp_path / "repo"
-    root.mkdir()
-    script = "git init -q . && echo 1 > f && git add f && git commit -qm one && echo 2 > f && git commit -qam two"
-    names = {f"GIT_{who}_{what}": "t@e.st" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    subprocess.run(script, shell=True, cwd=root, check=True, env={**os.environ, **names})
-    return root
+    return two_commits.repository(tmp_path / "repo")
 
 
 def test_a_workspace_from_a_git_revision(suite: Path, slot: Slot, repository: Path) -> None:
