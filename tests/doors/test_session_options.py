@@ -132,7 +132,7 @@ def test_many_commands_leave_nothing_open(sh: veil.Shell) -> None:
     before = len(os.listdir("/dev/fd"))
     for n in range(60):
         sh.run(f"export V{n}={n}")
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before  # fewer: rubbish of earlier tests went meanwhile
     assert out(sh, "echo $V0 $V59") == "0 59\n"
 
 

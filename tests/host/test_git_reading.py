@@ -141,7 +141,7 @@ def test_finding_the_work_tree(place: Path, tmp_path: Path) -> None:
     (deep / ".git").mkdir()  # an empty one is no repository
     left = len(os.listdir("/dev/fd"))
     assert repository(deep).root == str(place)
-    assert len(os.listdir("/dev/fd")) == left
+    assert len(os.listdir("/dev/fd")) <= left  # fewer: rubbish of earlier tests went meanwhile
     (deep / ".git").rmdir()
     (deep / ".git").write_text("gitdir: nowhere\n")
     assert repository(deep).root == str(place)

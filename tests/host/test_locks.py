@@ -264,4 +264,4 @@ def test_no_descriptor_is_left(directory: Path, root: str) -> None:
         holder = locks.enter(directory, root, 0.0)
         locks.enter(directory, root, 0.0).leave()
         holder.leave()
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) <= before  # fewer: rubbish of earlier tests went meanwhile

@@ -90,7 +90,7 @@ def test_no_descriptor_stays_open_however_it_goes(marker: Marker) -> None:
             run("echo; sleep 60", Controls(fail), contain=contain)
         nothing = Launch(("/is/not/there",), "/", {}, contain=contain)
         assert pump.run(nothing, Controls()).exit == 127
-    assert descriptors() == before
+    assert descriptors() <= before  # fewer: rubbish of earlier tests went meanwhile
     assert marker.alive() == {}
 
 

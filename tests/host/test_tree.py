@@ -182,7 +182,7 @@ def test_digest_never_waits_and_never_follows(tmp_path: Path) -> None:
     assert digest(str(tmp_path / "gone")) is None
     left = len(os.listdir("/dev/fd"))
     assert digest(str(tmp_path)) is None
-    assert len(os.listdir("/dev/fd")) == left
+    assert len(os.listdir("/dev/fd")) <= left  # fewer: rubbish of earlier tests went meanwhile
     git = subprocess.check_output(["git", "hash-object", "--no-filters", "file"], cwd=tmp_path, text=True).strip()
     found = digest(str(tmp_path / "file"), b"blob 1\0")
     assert found is not None

@@ -137,7 +137,9 @@ def test_nothing_stays_open_and_no_folder_stays(tree: Path) -> None:
         veil.run(["true", "nosuch"][number % 2 :], cwd=tree, sandbox={"max_cpu": 60, "network": number % 3 == 0})
         with pytest.raises(veil.Refused):
             veil.run("true", cwd=tree, sandbox={"writable": ["gone"]})
-    assert now() == before
+    after = now()
+    assert after[0] <= before[0]  # fewer: rubbish of earlier tests went meanwhile
+    assert after[1] <= before[1]
     made = set(Path("/tmp").glob(own)) - temporary
     assert all(os.stat(path).st_uid != os.geteuid() or not list(path.iterdir()) for path in made if path.exists())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 
 from veil.store.database import Database
 from veil.store.disk import DiskStore
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.filterwarnings("error")
@@ -33,3 +37,22 @@ def test_one_whose_making_failed_is_dropped_in_silence() -> None:
     with pytest.raises(TypeError):
         Database(None)  # type: ignore[arg-type]
     gc.collect()
+
+
+LAST = """
+import os, sys
+from pathlib import Path
+from veil.store.disk import DiskStore
+store = DiskStore(Path(sys.argv[1]))
+with store._database.writing() as connection:
+    connection.execute("SELECT 1").fetchall()
+os.getpid = None
+del store
+"""
+
+
+def test_one_that_goes_when_modules_are_emptied_already_goes_in_silence(tmp_path: Path) -> None:
+    """The interpreter empties its modules one by one when it ends; a store in somebody's rubbish may outlive ``os``."""
+    words = [sys.executable, "-c", LAST, str(tmp_path / "state")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -126,6 +126,9 @@ class Database:
         # nobody uses it any more; since Python 3.13 a connection that is merely dropped is warned of
         self._let_go()
 
+    # when the interpreter ends, the modules may have been emptied before the last of these goes
+    _getpid = staticmethod(os.getpid)
+
     def _created(self) -> sqlite3.Connection:
         connection = self._ready(create=True)
         if connection is None:
@@ -208,7 +211,7 @@ class Database:
         self._identity = None
         if connection is None:
             return
-        if self._pid != os.getpid():
+        if self._pid != self._getpid():
             _leaked.append(connection)
         else:
             connection.close()
