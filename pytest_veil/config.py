@@ -144,6 +144,8 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "failure_lines": _whole(5, 10_000),
     "short_fixtures": _switch,
 }
+#: What does nothing where the eval mode is off.
+_OF_THE_EVAL_MODE = ("runs", "normalise", "cassettes", "report", "unused", "on_drift", "facts")
 _SETTINGS = pytest.StashKey[Settings]()
 
 
@@ -164,11 +166,23 @@ def settings_of(config: pytest.Config) -> Settings:
     if "cassettes" in chosen and chosen["cassettes"].exists() and not chosen["cassettes"].is_dir():
         raise pytest.UsageError(f"--veil-cassettes: {chosen['cassettes']} is not a folder")
     if not turned_on(config):
+        _refuse_idle(line)
         chosen["mode"] = "off"
     else:
         chosen.setdefault("mode", "replay")
     settings = config.stash[_SETTINGS] = Settings(**chosen, fixed=frozenset(line))
     return settings
+
+
+def _refuse_idle(line: Mapping[str, Any]) -> None:
+    """A report that was asked for and never comes would be found out late: what means nothing here is not taken."""
+    idle = [name for name in line if name in _OF_THE_EVAL_MODE]
+    if idle:
+        flag = "--veil-" + idle[0].replace("_", "-")
+        raise pytest.UsageError(
+            f"{flag}: expected with --veil or --veil-mode=MODE, since it is for the eval mode, which is off "
+            f"(for every run that has it on: veil_{idle[0]} in the ini file)"
+        )
 
 
 def _read(said: Mapping[str, Any], form: str, *, dashes: bool = False) -> dict[str, Any]:

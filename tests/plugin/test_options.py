@@ -45,6 +45,25 @@ def test_a_wrong_value_is_told_before_anything_runs(suite: Suite, option: str, t
 
 
 @pytest.mark.parametrize(
+    "option",
+    ["runs=2", "normalise=none", "cassettes=tapes", "report=out.json", "unused=error", "on-drift=apply", "facts"],
+)
+def test_what_means_nothing_without_the_eval_mode_is_not_taken(suite: Suite, option: str) -> None:
+    suite.write("test_it.py", MODE)
+    flag = option.partition("=")[0]
+    result = suite.run(f"--veil-{option}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --veil-{flag}: expected with --veil or --veil-mode=MODE*"])
+    suite.write("pytest.ini", f"[pytest]\nveil_{flag.replace('-', '_')} = {option.partition('=')[2] or 'true'}\n")
+    suite.run().assert_outcomes(passed=2)  # there it waits for a run that has it on
+
+
+def test_what_means_something_without_the_eval_mode_is_taken(suite: Suite) -> None:
+    suite.write("test_it.py", MODE)
+    suite.run("--veil-keep-failed", "--veil-env=deterministic").assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
     ("line", "told"),
     [
         ("veil_mode = reply", "veil_mode: expected one of*got 'reply'*"),
