@@ -182,7 +182,9 @@ def test_a_restriction_that_fails_is_no_failed_command(bounds: Bounds) -> None:
         with Landlock().confine(("true",), bounds) as wrapped:
             assert wrapped.restrict is not None
             for _ in range(depth):
-                wrapped.restrict()
+                settle = wrapped.restrict()
+                assert settle is not None
+                settle(None)
         return "all"
 
     assert restricted.start(lambda: None, lambda: nested(3)) == "all"
