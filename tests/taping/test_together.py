@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from veil.model.outcome import Change
-from veil.taping import DETERMINISTIC, Cassette, Header, Player, Recorder, Stage, Tape
+from veil.taping import DETERMINISTIC, Cassette, Header, Player, Recorder, Stage, Tape, decode, encode
 from veil.taping.ledger import Ledger
 from veil.taping.recorder import StageRunner
 
@@ -132,6 +132,49 @@ def test_a_file_that_one_wrote_and_another_wrote_again(tmp_path: Path) -> None:
     assert tree.steps[3]["f"][0] == tree.steps[1]["f"][1]
 
 
+def test_what_the_first_writes_after_the_others_is_left_by_the_last(tmp_path: Path) -> None:
+    """As a replay, which does all of the first before the second, has to leave what was left when it was recorded."""
+    tree = Tree(tmp_path)
+    for place in (1, 2, 3):
+        tree.begin(place)
+    log = tree.stage.root / "log"
+    log.write_text("2\n")
+    tree.end(2, "log")
+    log.write_text("2\n3\n")
+    tree.end(3, "log")
+    log.write_text("2\n3\n1\n")
+    booked = tree.ledger.end(1, (Change("log", "modified"),))
+    ((place, row),) = booked.amended
+    assert (place, row.path, row.content) == (3, "log", b"2\n3\n1\n")
+    assert row.before == tree.steps[2]["log"][1]
+    assert all(row.before == row.after for row in (*(booked.changes or ()), *booked.quiet))
+
+
+async def _in_turns(runner: StageRunner, order: tuple[int, ...], end: str) -> None:
+    """Asked in the order of their numbers, each writes when the one before it in ``order`` has; all, or only the last
+    in that order, ``end`` so."""
+    before = dict(zip(order[1:], order, strict=False))
+
+    def one(number: int) -> str:
+        wait = f"until test -e done{before[number]}; do sleep 0.01; done; " if number in before else ""
+        return f"{wait}echo {number} >> log; touch done{number}{end if number == order[-1] else ''}"
+
+    await asyncio.gather(*(runner.arun(one(number), {"effects": True}) for number in sorted(order)))
+
+
+@pytest.mark.parametrize("end", ["", "; rm log", "; chmod 600 log"])
+@pytest.mark.parametrize("order", list(itertools.permutations((1, 2, 3))))
+def test_what_several_write_to_is_whole_after_a_replay(tmp_path: Path, order: tuple[int, ...], end: str) -> None:
+    recorder = Recorder(Stage.make(tmp_path / "live", DETERMINISTIC, os.environ))
+    asyncio.run(_in_turns(recorder, order, end))
+    tape = recorder.cassette(HEADER)
+    player = Player(Stage.make(tmp_path / "replay", DETERMINISTIC, os.environ), Tape(decode(encode(tape), "x"), "x"))
+    asyncio.run(_in_turns(player, order, end))
+    assert _files(player.stage.root) == _files(recorder.stage.root)
+    if not end:
+        assert _files(recorder.stage.root)["log"] == "".join(f"{number}\n" for number in order)
+
+
 COMMAND = "mkdir -p d/e; echo {0} > d/e/f{0}; echo x >> d/e/g{0}; mv d/e/g{0} h{0}"
 
 
@@ -156,3 +199,17 @@ def test_commands_of_one_gather_are_recorded_the_same_and_replay(tmp_path: Path)
 
 def _files(root: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_a_file_that_is_written_to_while_it_is_recorded_is_of_one_piece(tmp_path: Path) -> None:
+    """What a step has of a file is read later than it is looked at: content and id belong together all the same."""
+    recorder = Recorder(Stage.make(tmp_path / "live", DETERMINISTIC, os.environ))
+    busy = "i=0; while :; do echo $((i+=1)) >> log; echo $i > new$((i%7)); rm -f new$(((i+3)%7)); done"
+    writer = recorder.start(busy, {})
+    try:
+        for number in range(25):
+            recorder.run(f"echo {number} > f{number}", {"effects": True})
+    finally:
+        writer.kill()
+    tape = recorder.cassette(HEADER)
+    assert decode(encode(tape), "x") == tape  # refused where content and id are not of each other

@@ -13,6 +13,9 @@ from veil.model.outcome import Kind
 #: A file larger than this is not read as a whole (bytes).
 MAX_WHOLE = 16 << 20
 
+#: How often something that changes while it is read is read once more.
+_LOOKS = 3
+
 #: Makes the id of an entry from its kind, its permission bits and its content (a link's target).
 Identify = Callable[[Kind | None, int, bytes], str]
 
@@ -79,6 +82,20 @@ class Contents:
             return None
         with os.fdopen(handle, "rb") as file:
             return file.read()
+
+    def content(self, path: str, id: str) -> tuple[bytes | None, str]:
+        """``read``, and the id of what was read: ``id``, unless it has changed since it had that one."""
+        full = os.path.join(self.root, path)
+        for _ in range(_LOOKS):
+            before, content, signature = tree.signature(full), self.read(path), tree.signature(full)
+            if before == signature:  # else it may be of another kind now than what was read
+                break
+        if signature is not None and self._known.get(path) == (signature, id):
+            return content, id
+        kind = None if signature is None else tree.kind_of(signature[0])
+        if content is None or signature is None or kind not in ("file", "symlink"):
+            return None, self.id_of(path)
+        return content, self._identify(kind, stat.S_IMODE(signature[0]), content)
 
     def size_of(self, path: str) -> int:
         """Bytes of a file; 0 when nothing is there."""

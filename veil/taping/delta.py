@@ -24,6 +24,8 @@ def changes_of(
 ) -> tuple[tuple[TreeChange, ...] | None, tuple[TreeChange, ...]]:
     """Two lists for a step: what ``files_changed`` told (``None``: nobody looked), and what changed besides.
 
+    A row ends with what was read of its file, which may be newer than the picture while others are under way.
+
     Args:
         before, after: pictures of the workspace (paths below its root).
         cwd: folder of the run below the root; paths of a step are relative to it.
@@ -55,25 +57,25 @@ def below_root(path: str, cwd: str) -> str:
 def _change(
     shown: str, word: Happened, was: str, now: str, path: str, contents: Contents, roots: Roots, old: str | None
 ) -> TreeChange:
-    kind = contents.kind_of(path) if now != ABSENT else _kind_in(was)
     content: bytes | None = None
     target: str | None = None
     omitted = 0
-    if now != ABSENT and kind in ("file", "symlink"):
-        raw = contents.read(path) if was != now or kind == "symlink" else None
+    kind = _kind_in(now)
+    if (kind == "file" and _content_of(was) != _content_of(now)) or kind == "symlink":
+        raw, now = contents.content(path, now)
+        kind = _kind_in(now)
         if kind == "symlink":
             target = roots.hide(raw or b"").decode("utf-8", "surrogateescape")
-        elif raw is not None and _content_of(was) != _content_of(now):
+        elif raw is not None:
             content = roots.hide(raw)
-        elif raw is None and was != now:
+        elif kind == "file":
             omitted = contents.size_of(path)
-    mode = contents.mode_of(path) if now != ABSENT and kind != "symlink" else 0
     return TreeChange(
         path=shown,
         change=word,
-        kind=kind or "file",
+        kind=kind or _kind_in(was) or "file",
         old=old,
-        mode=mode,
+        mode=_mode_in(now),
         before=was,
         after=now,
         content=content,
@@ -82,9 +84,25 @@ def _change(
     )
 
 
+def amended(row: TreeChange, now: str, path: str, contents: Contents, roots: Roots) -> TreeChange:
+    """The same row, ending with what is there (its id is ``now``) at ``path`` below the root."""
+    return _change(row.path, row.change, row.before, now, path, contents, roots, row.old)
+
+
+def complete(row: TreeChange) -> bool:
+    """Whether what is there after the row follows from the row, whatever stood there before."""
+    return row.kind != "file" or row.content is not None or _content_of(row.before) == _content_of(row.after)
+
+
 def _kind_in(entry: str) -> Kind | None:
     word = entry.split(":", 1)[0]
     return next((kind for kind in get_args(Kind) if kind == word), None)
+
+
+def _mode_in(entry: str) -> int:
+    """The permission bits in an id; 0 where it has none."""
+    parts = entry.split(":")
+    return int(parts[1], 8) if len(parts) > 1 and parts[0] != "symlink" else 0
 
 
 def _content_of(entry: str) -> str:

@@ -20,6 +20,7 @@ from veil.cassettes.steps import ABSENT, TreeChange
 from veil.host.contents import Contents
 from veil.model.outcome import Change
 from veil.taping.delta import below_root, changes_of
+from veil.taping.together import Together
 
 #: Id by path below the root; a path that is not there is missing.
 Picture = dict[str, str]
@@ -27,11 +28,12 @@ Picture = dict[str, str]
 
 class Booked(NamedTuple):
     """Attributes: changes, quiet: of the run that ended. given: what another step (its place) had as quiet until now,
-    by the path that it has there."""
+    by the path that it has there. amended: rows of steps (their places) that are to end otherwise, all being over."""
 
     changes: tuple[TreeChange, ...] | None
     quiet: tuple[TreeChange, ...]
     given: tuple[tuple[int, str], ...] = ()
+    amended: tuple[tuple[int, TreeChange], ...] = ()
 
 
 class _Untold(NamedTuple):
@@ -73,6 +75,7 @@ class Ledger:
         self._runs: dict[int, _Run] = {}
         self._untold: dict[str, list[_Untold]] = {}
         self._begun = 0
+        self._together = Together()
         self._lock = threading.Lock()
 
     def begin(self, place: int, contents: Contents, roots: Roots, cwd: str, *, background: bool) -> None:
@@ -80,6 +83,9 @@ class Ledger:
         with self._lock:
             before = contents.picture()
             self._begun += 1
+            if not self._runs:
+                self._together = Together()
+            self._together.begin(place, background=background)
             for run in self._runs.values():
                 if run.background:
                     self._divide(run, before)
@@ -107,10 +113,13 @@ class Ledger:
         with self._lock:
             run = self._runs.pop(place)
             after = run.contents.picture()
+            left = dict(after) if self._together.runs > 1 else after
             given = (*self._given(place, run, told), *self._gone(place, run, after))
             for path in run.taken:
                 _put(after, path, run.before.get(path, ABSENT))
             changes, quiet = changes_of(told, run.before, after, run.contents, run.roots, run.cwd)
+            for row in (*(changes or ()), *quiet):
+                _put(after, below_root(row.path, run.cwd), row.after)  # it may have changed since the picture
             for path in run.before.keys() | after.keys():
                 now = after.get(path, ABSENT)
                 if run.before.get(path, ABSENT) == now:
@@ -121,7 +130,9 @@ class Ledger:
                     else:
                         _put(another.before, path, now)
             self._remember(place, run, changes, quiet)
-        return Booked(*self._with_early(run, changes, quiet), given)
+            self._together.end(place, run.cwd, (*(changes or ()), *quiet), given)
+            amended = () if self._runs else self._together.amended(left, run.contents, run.roots)
+        return Booked(*self._with_early(run, changes, quiet), given, amended)
 
     def _given(self, place: int, run: _Run, told: Sequence[Change] | None) -> list[tuple[int, str]]:
         """What the run tells of and others took: it is put back to where it was for this run. Folders around it that a

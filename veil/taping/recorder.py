@@ -13,7 +13,7 @@ from typing import Any
 from veil import pipeline, wiring
 from veil.background import Handle
 from veil.cassettes.recording import StepFacts, each_text, judged_of, observation_of, step_of
-from veil.cassettes.steps import Cassette, Header, Step
+from veil.cassettes.steps import Cassette, Header, Step, TreeChange
 from veil.host.orders import Controls
 from veil.kit import Kit
 from veil.model.command import Request
@@ -25,7 +25,7 @@ from veil.model.verdict import Judgement
 from veil.runner import Asked, Runner
 from veil.taping.keying import chosen
 from veil.taping.ledger import Ledger
-from veil.taping.scrubbing import Scrubbed, unnamed
+from veil.taping.scrubbing import Scrubbed, ended_with, unnamed
 from veil.taping.stage import REPLAYED_TAG, Stage
 from veil.taping.wholes import Wholes
 
@@ -106,6 +106,7 @@ class Recorder(StageRunner):
         self._places: dict[tuple[str, float], int] = {}
         self._open: dict[int, tuple[Request, Scrubbed, Wholes, Handle]] = {}
         self._given: set[tuple[int, str]] = set()
+        self._amended: dict[tuple[int, str], TreeChange] = {}
         self._judged: dict[tuple[str, float], list[Judgement]] = {}
         self._ledger = Ledger()
         self._lock = threading.RLock()
@@ -177,7 +178,7 @@ class Recorder(StageRunner):
         return replace(record, observation=seen, verdict=verdict)
 
     def _keep(self, place: int, record: Record, request: Request, hidden: Scrubbed, wholes: Wholes) -> Step:
-        changes, quiet, given = self._ledger.end(place, record.observation.findings.changes)
+        changes, quiet, given, amended = self._ledger.end(place, record.observation.findings.changes)
         step = step_of(
             record,
             request,
@@ -194,6 +195,7 @@ class Recorder(StageRunner):
             self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
             self._places[record.id, record.started] = place
             self._given.update((other, hidden.name(path)) for other, path in given)
+            self._amended.update(((other, hidden.name(row.path)), row) for other, row in amended)
         return step
 
     def started(self, asked: Asked) -> Handle:
@@ -248,6 +250,9 @@ class Recorder(StageRunner):
             for place, path in self._given:
                 if (step := steps[place]) is not None:
                     steps[place] = replace(step, quiet=tuple(row for row in step.quiet if row.path != path))
+            for (place, _), row in self._amended.items():
+                if (step := steps[place]) is not None:
+                    steps[place] = ended_with(step, row, hidden)
             for run, place in self._places.items():
                 if run in self._judged and (step := steps[place]) is not None:
                     rows = (judged_of(judgement, hidden) for judgement in self._judged[run])

@@ -37,6 +37,20 @@ class Scrubbed(Roots):
         return super().hide(redact_shapes(self.secrets.redact(data)))
 
 
+def ended_with(step: Step, row: TreeChange, hidden: Scrubbed) -> Step:
+    """The step with that row in the place of the one of the same path."""
+    path = hidden.name(row.path)
+
+    def put(had: TreeChange) -> TreeChange:
+        return replace(row, path=path, old=had.old) if had.path == path else had
+
+    return replace(
+        step,
+        changes=None if step.changes is None else tuple(map(put, step.changes)),
+        quiet=tuple(map(put, step.quiet)),
+    )
+
+
 def unnamed(step: Step, hidden: Scrubbed) -> Step:
     """The step without secrets in the names of its files. A replay makes and tells them under the names that are left.
 

@@ -1,0 +1,60 @@
+"""Contents of a folder by id, while others change them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from veil.host.contents import MAX_WHOLE, Contents
+from veil.model.outcome import Kind
+
+
+def identify(kind: Kind | None, mode: int, data: bytes) -> str:
+    return f"{kind}:{mode:03o}:{hashlib.sha256(data).hexdigest()}"
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> Contents:
+    return Contents(str(tmp_path), identify)
+
+
+def test_what_has_not_changed_has_the_id_that_it_had(contents: Contents, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("one")
+    id = contents.picture()["f"]
+    assert contents.content("f", id) == (b"one", id)
+
+
+@pytest.mark.parametrize("same_time", [False, True])
+def test_what_has_changed_has_the_id_of_what_is_read(contents: Contents, tmp_path: Path, same_time: bool) -> None:
+    file = tmp_path / "f"
+    file.write_text("one")
+    was, id = file.stat(), contents.picture()["f"]
+    file.write_text("two")
+    file.chmod(0o600)
+    if same_time:
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+    assert contents.content("f", id) == (b"two", identify("file", 0o600, b"two"))
+
+
+def test_what_is_gone_large_or_something_else(contents: Contents, tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("one")
+    id = contents.picture()["f"]
+    file.unlink()
+    assert contents.content("f", id) == (None, identify(None, 0, b""))
+    file.mkdir(mode=0o755)
+    assert contents.content("f", id) == (None, identify("dir", 0o755, b""))
+    file.rmdir()
+    file.symlink_to("elsewhere")
+    content, now = contents.content("f", id)
+    assert content == b"elsewhere"
+    assert now.startswith("symlink:")
+    file.unlink()
+    with file.open("wb") as large:
+        large.truncate(MAX_WHOLE + 1)
+    content, now = contents.content("f", id)
+    assert content is None
+    assert now == contents.picture()["f"] != id
