@@ -23,38 +23,38 @@ def contents(tmp_path: Path) -> Contents:
 
 def test_what_has_not_changed_has_the_id_that_it_had(contents: Contents, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("one")
-    id = contents.picture()["f"]
-    assert contents.content("f", id) == (b"one", id)
+    known = contents.picture()["f"]
+    assert contents.content("f", known) == (b"one", known)
 
 
 @pytest.mark.parametrize("same_time", [False, True])
 def test_what_has_changed_has_the_id_of_what_is_read(contents: Contents, tmp_path: Path, same_time: bool) -> None:
     file = tmp_path / "f"
     file.write_text("one")
-    was, id = file.stat(), contents.picture()["f"]
+    was, known = file.stat(), contents.picture()["f"]
     file.write_text("two")
     file.chmod(0o600)
     if same_time:
         os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
-    assert contents.content("f", id) == (b"two", identify("file", 0o600, b"two"))
+    assert contents.content("f", known) == (b"two", identify("file", 0o600, b"two"))
 
 
 def test_what_is_gone_large_or_something_else(contents: Contents, tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text("one")
-    id = contents.picture()["f"]
+    known = contents.picture()["f"]
     file.unlink()
-    assert contents.content("f", id) == (None, identify(None, 0, b""))
+    assert contents.content("f", known) == (None, identify(None, 0, b""))
     file.mkdir(mode=0o755)
-    assert contents.content("f", id) == (None, identify("dir", 0o755, b""))
+    assert contents.content("f", known) == (None, identify("dir", 0o755, b""))
     file.rmdir()
     file.symlink_to("elsewhere")
-    content, now = contents.content("f", id)
+    content, now = contents.content("f", known)
     assert content == b"elsewhere"
     assert now.startswith("symlink:")
     file.unlink()
     with file.open("wb") as large:
         large.truncate(MAX_WHOLE + 1)
-    content, now = contents.content("f", id)
+    content, now = contents.content("f", known)
     assert content is None
-    assert now == contents.picture()["f"] != id
+    assert now == contents.picture()["f"] != known
