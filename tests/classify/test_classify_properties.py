@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -302,3 +303,27 @@ def test_huge_and_deep_texts_end(kind: str) -> None:
     assert time.monotonic() - began < 60
     if "rm a" in HUGE[kind]:
         assert found.category == "destructive"
+
+
+FAR = """
+from veil.classify import assess
+for first in range(0x80, 0x110000, 0x0801):
+    character = chr(first)
+    if character.isprintable() or 0xe000 <= first:
+        for before in ("a{", "{1..", "{", "${", "$", "[", "<<", "echo "):
+            assess(before + character + " x")
+"""
+
+
+def test_no_character_ends_the_process() -> None:
+    """The grammar's scanner looks characters up beyond the end of a table of the C library, up to a crash."""
+    done = subprocess.run([sys.executable, "-c", FAR], cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("character", ["é", "한", "\U0001f600", "\U000fffff"])
+@pytest.mark.parametrize("text", ["cat {0}", "cat a{{{0},b}}", "touch x{0}=1", "rm -rf {0}", "echo ${0}; cat '{0}'"])
+def test_a_letter_is_a_letter_however_far_it_is(text: str, character: str) -> None:
+    found, plain = assess(text.format(character)), assess(text.format("é"))
+    assert found.category == plain.category
+    assert [segment.text.replace(character, "é") for segment in found.segments] == [s.text for s in plain.segments]

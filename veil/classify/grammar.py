@@ -32,6 +32,8 @@ _DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\}(?=[<>])")
 _SUBSTITUTION = re.compile(rb"(?<!\\)((?:\\\\)*)(`|\$\()|(\\)`")
 #: A line that begins with a backslash: the grammar takes the line end for the beginning of a word.
 _QUOTED_LINE = re.compile(rb"(?<!\\)(?:\\\\)*\n\\")
+_BEYOND_ASCII = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
+_TAME = {2: b"\xc3\xa9", 3: b"\xc3\xa9.", 4: b"\xc3\xa9\xc3\xa9"}
 _ESCAPED_BLANK = re.compile(rb"\\[ \t\v\f]")
 _TOKENS = frozenset({"`", "$(", "$((", "$`"})
 _PLAIN_DELIMITER = re.compile(rb"""\\?[A-Za-z0-9_.%+@-]+\Z|'[A-Za-z0-9_.%+@ -]+'\Z|"[A-Za-z0-9_.%+@ -]+"\Z""")
@@ -52,12 +54,25 @@ def _language() -> Any:
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
+def _tame(data: bytes) -> bytes:
+    """UTF-8 of the same length in which every character beyond ASCII is one that the grammar can bear.
+
+    Its scanner asks the C library whether any character is a letter or a blank, which glibc looks up in a table of 384
+    entries: behind its end there is rubbish, and for the highest characters a crash of the process. To bash they all
+    are plain characters of a word.
+    """
+    if data.isascii():
+        return data
+    return _BEYOND_ASCII.sub(lambda found: _TAME[len(found[0])], data)
+
+
 def _tree(data: bytes) -> Any:
     """The tree, or None when the parser would take out of all proportion long."""
     language = _language()  # first: it says what to do when there is no tree_sitter
     import tree_sitter
 
     parser = tree_sitter.Parser(language)
+    data = _tame(data)
     if len(data) <= SHORT:
         return parser.parse(data)
     if data.count(b"|") > MOST_PIPES:
