@@ -28,6 +28,21 @@ def test_a_known_tool_tells_its_version(tmp_path: Path) -> None:
     assert fingerprint({"PATH": str(tmp_path)}, ["git"])["git"] == "git version 7"
 
 
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_known_tool_in_a_project_is_known_by_its_bytes_and_is_not_run(tmp_path: Path, by_link: bool) -> None:
+    inside = tmp_path / "project" / "bin"
+    inside.mkdir(parents=True)
+    (tmp_path / "project" / ".git").mkdir()
+    tool(inside, "git", f"touch {tmp_path}/launched; echo git version 7")
+    folder = inside
+    if by_link:
+        folder = tmp_path / "links"
+        folder.mkdir()
+        (folder / "git").symlink_to(inside / "git")
+    assert fingerprint({"PATH": str(folder)}, ["git"])["git"].startswith("git ")
+    assert not (tmp_path / "launched").exists()
+
+
 def test_an_unknown_tool_is_known_by_its_bytes_and_is_not_run(tmp_path: Path) -> None:
     tool(tmp_path, "launch", f"touch {tmp_path}/launched")
     one = fingerprint({"PATH": str(tmp_path)}, ["launch", "nothing", "a/b"])

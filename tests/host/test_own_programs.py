@@ -86,3 +86,17 @@ def test_nothing_that_a_confined_command_left_in_the_virtual_environment_is_run_
         assert done.returncode == 0, done.stderr
     assert (project / ".venv" / "bin" / "bwrap").exists()
     assert not witness.exists(), witness.read_text()
+
+
+def test_a_link_into_a_project_is_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("links", "other/bin", "system"):
+        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("other/bin", "system"):
+        (tmp_path / folder / "git").write_text("#!/bin/sh\n")
+        (tmp_path / folder / "git").chmod(0o755)
+    (tmp_path / "links" / "git").symlink_to(tmp_path / "other" / "bin" / "git")
+    monkeypatch.setenv("PATH", f"{tmp_path}/links:{tmp_path}/other/bin:{tmp_path}/system")
+    assert list(named("git")) == [f"{tmp_path}/{folder}/git" for folder in ("links", "other/bin", "system")]
+    assert list(named("git", f"{tmp_path}/other")) == [f"{tmp_path}/system/git"]
+    (tmp_path / "other" / ".git").mkdir()
+    assert list(named("git")) == [f"{tmp_path}/system/git"]

@@ -11,8 +11,10 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from veil.host import programs
+
 #: Tools that answer ``--version`` in one line and do nothing else. Others are known by their bytes: to run a program
-#: only to learn its version could do anything.
+#: only to learn its version could do anything; so could one of these names in a project.
 _TELL_VERSION = frozenset(
     {"bash", "cargo", "cc", "clang", "g++", "gcc", "git", "make", "node", "perl", "python", "python3", "ruby", "rustc"}
 )
@@ -51,7 +53,7 @@ def _program(name: str, path: str) -> str:
 @functools.lru_cache(maxsize=512)
 def _described(name: str, path: str, size: int, changed: int) -> str:
     """``changed`` makes a program that was replaced be looked at anew."""
-    if name in _TELL_VERSION:
+    if name in _TELL_VERSION and not programs.of_a_project(path):
         try:
             done = subprocess.run(
                 [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False

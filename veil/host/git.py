@@ -77,9 +77,9 @@ def _resolve(repository: Repository, name: str) -> str | None:
     return call(repository, ["rev-parse", "-q", "--verify", name], good=(0, 1)).decode().strip() or None
 
 
-def executable() -> str | None:
-    """git, where the tree did not bring it along."""
-    return next(programs.named("git"), None)
+def executable(project: str | None = None) -> str | None:
+    """git, where the tree (``project``: its folder) did not bring it along."""
+    return next(programs.named("git", project), None)
 
 
 def _environment(repository: Repository) -> dict[str, str]:
@@ -113,7 +113,7 @@ def call(
 
     Raises ``GitFailed`` when it cannot be started, ends with a code not in ``good``, or takes longer than ``seconds``.
     """
-    program = executable()
+    program = executable(repository.root)
     if program is None:
         raise GitFailed("git was not found in PATH, where the folders of projects do not count")
     argv = [program, "--no-pager"]
