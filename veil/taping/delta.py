@@ -61,7 +61,8 @@ def _change(
     target: str | None = None
     omitted = 0
     kind = _kind_in(now)
-    if (kind == "file" and _content_of(was) != _content_of(now)) or kind == "symlink":
+    changed = _content_of(was) != _content_of(now)
+    if (kind in ("file", "symlink") and changed) or (kind == "symlink" and old is not None):
         raw, now = contents.content(path, now)
         kind = _kind_in(now)
         if kind == "symlink":

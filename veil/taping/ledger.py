@@ -9,6 +9,7 @@ when it ends, is given to that one: so the same runs give the same recording, wh
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,8 @@ from typing import NamedTuple
 from veil.cassettes.roots import Roots
 from veil.cassettes.steps import ABSENT, TreeChange
 from veil.host.contents import Contents
+from veil.host.tree import TreeUnknown
+from veil.model.errors import Refused
 from veil.model.outcome import Change
 from veil.taping.delta import below_root, changes_of
 from veil.taping.together import Together
@@ -37,11 +40,12 @@ class Booked(NamedTuple):
 
 
 class _Untold(NamedTuple):
-    """What a run took and did not tell of. Attributes: order: of the run. found: what was there when it began.
-    under_way: the runs that it may be of."""
+    """What a run took and did not tell of. Attributes: order: of the run. until: how many had begun when it ended.
+    found: what was there when it began. under_way: the runs that it may be of."""
 
     place: int
     order: int
+    until: int
     found: str
     row: TreeChange
     under_way: frozenset[int]
@@ -81,7 +85,7 @@ class Ledger:
     def begin(self, place: int, contents: Contents, roots: Roots, cwd: str, *, background: bool) -> None:
         """A run begins. ``place`` grows from run to run; ``cwd`` is below the root."""
         with self._lock:
-            before = contents.picture()
+            before = _picture(contents)
             self._begun += 1
             if not self._runs:
                 self._together = Together()
@@ -103,16 +107,27 @@ class Ledger:
         run.early = {path: change for path, change in run.early.items() if path in run.taken}
         run.early.update((below_root(change.path, run.cwd), change) for change in changed)
 
-    def drop(self, place: int) -> None:
-        """The run did not come about."""
+    @property
+    def idle(self) -> bool:
+        """Whether no run is under way."""
+        return not self._runs
+
+    def drop(self, place: int) -> tuple[tuple[int, TreeChange], ...]:
+        """The run did not come about. Returns ``Booked.amended``."""
         with self._lock:
-            self._runs.pop(place, None)
+            run = self._runs.pop(place, None)
+            if run is None or self._runs:
+                return ()
+            self._untold.clear()
+            if self._together.runs < 2:
+                return ()
+            return self._together.amended(_picture(run.contents), run.contents, run.roots)
 
     def end(self, place: int, told: Sequence[Change] | None) -> Booked:
         """The run is over: what it told to have changed, and what changed besides."""
         with self._lock:
             run = self._runs.pop(place)
-            after = run.contents.picture()
+            after = _picture(run.contents)
             left = dict(after) if self._together.runs > 1 else after
             given = (*self._given(place, run, told), *self._gone(place, run, after))
             for path in run.taken:
@@ -151,14 +166,16 @@ class Ledger:
         return given
 
     def _gone(self, place: int, run: _Run, after: Picture) -> list[tuple[int, str]]:
-        """What is now as this run found it: a passing state, seen by others while it lasted. Nobody changed it."""
+        """What is now as this run found it: a passing state, seen by others while it lasted. Nobody changed it, unless
+        one took it and another, which began only then, took it back."""
         given = []
         for path, untold in self._untold.items():
             found = run.found.get(path, ABSENT)
             rows = [row for row in untold if place in row.under_way]
             # whoever began later may have found the passing state itself, and then saw it go
             late = bool(rows) and run.order < rows[0].order and rows[0].found != found
-            if rows and after.get(path, ABSENT) == found and (rows[0].row.before == found or late):
+            apart = any(later.order > earlier.until for earlier, later in itertools.pairwise(rows))
+            if rows and not apart and after.get(path, ABSENT) == found and (rows[0].row.before == found or late):
                 given += [(row.place, row.row.path) for row in rows]
                 _put(run.before, path, found)
                 run.taken.pop(path, None)
@@ -166,6 +183,8 @@ class Ledger:
         for other in () if run.background else self._runs.values():
             for path in list(other.before) if run.order < other.order else ():
                 found = run.found.get(path, ABSENT)
+                if path in run.taken or run.before.get(path, ABSENT) != found:
+                    continue  # a step has it: it has come, and is gone again by another's doing
                 if other.before[path] != found and after.get(path, ABSENT) == found:
                     _put(other.before, path, found)
         return given
@@ -191,7 +210,7 @@ class Ledger:
         elif not run.background:
             for row in quiet:
                 path = below_root(row.path, run.cwd)
-                untold = _Untold(place, run.order, run.found.get(path, ABSENT), row, frozenset(self._runs))
+                untold = _Untold(place, run.order, self._begun, run.found.get(path, ABSENT), row, frozenset(self._runs))
                 self._untold.setdefault(path, []).append(untold)
 
     @staticmethod
@@ -206,6 +225,17 @@ class Ledger:
                 rows.append(row if early is None else replace(early, change=row.change, old=row.old))
             changes = tuple(rows)
         return changes, (*quiet, *open_.values())
+
+
+def _picture(contents: Contents) -> Picture:
+    try:
+        return contents.picture()
+    except TreeUnknown as error:
+        raise Refused(
+            f"what this command changes cannot be recorded, for the workspace cannot be looked at: {error}; "
+            "have fewer files in it, or run this test live",
+            code="not_recorded",
+        ) from error
 
 
 def _put(picture: Picture, path: str, entry: str) -> None:

@@ -109,6 +109,8 @@ class Recorder(StageRunner):
         self._amended: dict[tuple[int, str], TreeChange] = {}
         self._judged: dict[tuple[str, float], list[Judgement]] = {}
         self._ledger = Ledger()
+        #: Of the runs that are under way together: what one writes another may find.
+        self._tags: list[bytes] = []
         self._lock = threading.RLock()
 
     def ask(self, command: str | Sequence[str], options: Mapping[str, Any], *, background: bool = False) -> Asked:
@@ -137,14 +139,18 @@ class Recorder(StageRunner):
 
     def _tagged(self, asked: Asked) -> tuple[Asked, Scrubbed]:
         tag = os.urandom(8).hex()
-        return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden(tag)
+        if self._ledger.idle:
+            self._tags = []
+        self._tags.append(tag.encode("ascii"))
+        return replace(asked, request=replace(asked.request, tag=tag)), self.stage.hidden_with(self._tags)
 
     def _enter(self, asked: Asked) -> tuple[int, Asked, Scrubbed]:
         """A step begins. Raises ``BadInput`` for a folder outside before anything has run."""
         cwd = below(self.stage, asked.request.command.cwd)
         place = self._place() if asked.place is None else asked.place
-        asked, hidden = self._tagged(asked)
-        self._ledger.begin(place, self.stage.contents(hidden), hidden, cwd, background=asked.request.background)
+        with self._lock:
+            asked, hidden = self._tagged(asked)
+            self._ledger.begin(place, self.stage.contents(hidden), hidden, cwd, background=asked.request.background)
         return place, asked, hidden
 
     def perform(self, asked: Asked, controls: Controls) -> Record:
@@ -154,7 +160,7 @@ class Recorder(StageRunner):
         try:
             record = pipeline.run(asked.kit, asked.request, asked.environment, listening)
         except BaseException as error:
-            self._ledger.drop(place)
+            self._amend(self._ledger.drop(place), hidden)
             if isinstance(error, Refused):
                 self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise
@@ -195,8 +201,12 @@ class Recorder(StageRunner):
             self._steps[place], self._facts[place] = step, StepFacts(record.started, seconds)
             self._places[record.id, record.started] = place
             self._given.update((other, hidden.name(path)) for other, path in given)
-            self._amended.update(((other, hidden.name(row.path)), row) for other, row in amended)
+        self._amend(amended, hidden)
         return step
+
+    def _amend(self, amended: Sequence[tuple[int, TreeChange]], hidden: Scrubbed) -> None:
+        with self._lock:
+            self._amended.update(((place, hidden.name(row.path)), row) for place, row in amended)
 
     def started(self, asked: Asked) -> Handle:
         place, asked, hidden = self._enter(asked)
@@ -204,7 +214,7 @@ class Recorder(StageRunner):
         try:
             handle = self.begin(replace(asked, listener=wholes))
         except BaseException as error:
-            self._ledger.drop(place)
+            self._amend(self._ledger.drop(place), hidden)
             if isinstance(error, Refused):
                 self._refuse(asked.request.command.text or asked.request.command.argv, error)
             raise

@@ -88,15 +88,20 @@ class Stage:
                 os.utime(os.path.join(folder, name), when, follow_symlinks=False)
             os.utime(folder, when)
 
-    def hidden(self, tag: str) -> Scrubbed:
-        """What hides this stage's folders, the tag of a run and secrets."""
+    def hidden(self, *tags: str) -> Scrubbed:
+        """What hides this stage's folders, the tags of runs and secrets."""
+        return self.hidden_with([tag.encode("ascii") for tag in tags if tag])
+
+    def hidden_with(self, tags: Sequence[bytes]) -> Scrubbed:
+        """``hidden`` with tags that may become more."""
         folders = [("root", str(self.root)), ("home", str(self.home)), ("tmp", str(self.tmp))]
         for name, path in list(folders):
             real = os.path.realpath(path)
             if real != path:
                 folders.append((name, real))
         source = self.environment if self.host_environment is None else self.host_environment
-        return _with_tag(Scrubbed.around(folders, source, self.secrets), tag)
+        hidden = Scrubbed.around(folders, source, self.secrets)
+        return TaggedScrub(hidden.folders, hidden.secrets, tags)
 
     def contents(self, hidden: Scrubbed) -> Contents:
         """Looks at the workspace by content, as recordings know it."""
@@ -107,17 +112,14 @@ class Stage:
         return Contents(str(self.root), identify)
 
 
-def _with_tag(hidden: Scrubbed, tag: str) -> Scrubbed:
-    return TaggedScrub(hidden.folders, hidden.secrets, tag.encode("ascii"))
-
-
 @dataclass(frozen=True)
 class TaggedScrub(Scrubbed):
-    """Also hides the mark of a run, which is another one each time."""
+    """Also hides the marks of runs, which are others each time."""
 
-    tag: bytes = b""
+    tags: Sequence[bytes] = ()
 
     def hide(self, data: bytes) -> bytes:
-        if self.tag and self.tag in data:
-            data = data.replace(self.tag, REPLAYED_TAG.encode("ascii"))
+        for tag in self.tags:
+            if tag in data:
+                data = data.replace(tag, REPLAYED_TAG.encode("ascii"))
         return super().hide(data)
