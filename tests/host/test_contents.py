@@ -58,3 +58,19 @@ def test_what_is_gone_large_or_something_else(contents: Contents, tmp_path: Path
     content, now = contents.content("f", known)
     assert content is None
     assert now == contents.picture()["f"] != known
+
+
+@pytest.mark.parametrize("above", ["d", "d/e"])
+def test_nothing_is_read_behind_a_folder_that_became_a_link(tmp_path: Path, above: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "e" / "f").write_text("ours")
+    (outside / "e").mkdir(parents=True)
+    for path in ("f", "e/f"):
+        (outside / path).write_text("not ours")
+    contents = Contents(str(root), identify)
+    known = contents.picture()["d/e/f"]
+    (root / above).rename(tmp_path / "away")
+    (root / above).symlink_to(outside)
+    assert contents.content("d/e/f", known) == (None, identify(None, 0, b""))
+    assert contents.content("d/e/f", known)[1] == contents.id_of("d/e/f")

@@ -67,7 +67,7 @@ class Contents:
         signature = tree.signature(os.path.join(self.root, path))
         return None if signature is None else tree.kind_of(signature[0])
 
-    def read(self, path: str) -> bytes | None:
+    def _read(self, path: str) -> bytes | None:
         """The bytes of a regular file or the target of a link; ``None`` when it is too large, or neither."""
         full = os.path.join(self.root, path)
         try:
@@ -84,12 +84,17 @@ class Contents:
             return file.read()
 
     def content(self, path: str, id: str) -> tuple[bytes | None, str]:
-        """``read``, and the id of what was read: ``id``, unless it has changed since it had that one."""
+        """The bytes of a regular file or the target of a link (``None``: too large, or neither), and the id of that.
+
+        That is ``id``, unless it has changed since it had that one. As in ``id_of`` there is nothing behind a link.
+        """
         full = os.path.join(self.root, path)
         for _ in range(_LOOKS):
-            before, content, signature = tree.signature(full), self.read(path), tree.signature(full)
+            before, content, signature = tree.signature(full), self._read(path), tree.signature(full)
             if before == signature:  # else it may be of another kind now than what was read
                 break
+        if self._through_link(path):  # also when a folder became one just now: what was read is none of ours
+            return None, self._identify(None, 0, b"")
         if signature is not None and self._known.get(path) == (signature, id):
             return content, id
         kind = None if signature is None else tree.kind_of(signature[0])
@@ -107,7 +112,7 @@ class Contents:
         if known is not None and known[0] == signature:
             return known[1]
         kind, mode = tree.kind_of(signature[0]), stat.S_IMODE(signature[0])
-        content = self.read(path) if kind in ("file", "symlink") else b""
+        content = self._read(path) if kind in ("file", "symlink") else b""
         if content is not None:
             found = self._identify(kind, mode, content)
         else:
