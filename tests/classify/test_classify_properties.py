@@ -22,6 +22,10 @@ ATOMS = [
     *(
         "touch pwn",
         "\n\\touch pwn",
+        ">&-",
+        "2>& -",
+        " 2>/dev/null ",
+        " <f ",
         "echo a",
         "cat f",
         "x=1",

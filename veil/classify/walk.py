@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from veil.classify import storing
@@ -134,24 +135,26 @@ class Walker:
             return self.reader.words(node, *self.within)
         return self.reader.words(node, *self.source.span(node))
 
-    def _command(self, node: Any, more: Sequence[Any] = ()) -> None:
+    def _command(self, node: Any, more: Sequence[tuple[int, Any]] = ()) -> None:
+        """A simple command. ``more``: its words behind redirections, each with the byte at which what precedes ends."""
         words: list[Word] = []
         assigned: list[Any] = []
         nested = self.findings.worst
         self.findings.worst = 0
-        last = -1
         apart = True
-        for child in [*node.children, *more]:
+        own = node.children
+        for before, child in [*zip([-1, *(child.end_byte for child in own)], own, strict=False), *more]:
             kind = child.type
             if kind == "command_name" or (kind in _WORDS and (words or kind != "variable_assignment")):
-                apart = apart and self._apart(last, child.start_byte)
-                words.extend(self._words(child))
-                last = child.end_byte
+                apart = apart and self._apart(before, child.start_byte)
+                if not self._is_descriptor(child):
+                    words.extend(self._words(child))
             elif kind == "variable_assignment":
                 assigned.append(child)
             elif kind in ("$", "==", "=~"):
                 words.extend(self._words(child))
-                last = child.end_byte
+            elif kind.endswith("_redirect"):
+                apart = apart and self._on_one_line(before, child.start_byte)
             if kind not in _PLAIN and child.child_count:
                 if kind == "variable_assignment":
                     self._children(child)
@@ -159,13 +162,6 @@ class Walker:
                 else:
                     self.walk(child)
         inside = self.findings.worst
-        if (
-            words
-            and _DESCRIPTOR.match(words[-1].text)
-            and self.source.data[node.end_byte : node.end_byte + 1] in (b"<", b">")
-        ):
-            # `{fd}> file`: a descriptor of the redirection, no word
-            words.pop()
         verdict = self._judged(words, assigned)
         if (
             words
@@ -185,7 +181,7 @@ class Walker:
             verdict = verdict.at_least(COMPLEX, "an argument comes from a command that does more than read")
         self.findings.worst = max(nested, self.findings.worst)
         if words or assigned:
-            end = self.source.at(more[-1].end_byte if more else node.end_byte)
+            end = self.source.at(more[-1][1].end_byte if more else node.end_byte)
             start = self.source.at(node.start_byte)
             self._add_text(self._text(node), start, end, verdict)
 
@@ -198,12 +194,20 @@ class Walker:
                 verdict = verdict.at_least(before.category, before.reason)
         return verdict
 
-    def _apart(self, last: int, start: int) -> bool:
-        """Whether two words have a blank between them for bash as well."""
-        if last < 0:
-            return True
-        between = self.source.data[last:start].replace(b"\\\n", b"")
-        return bool(between) and not between.strip(b" \t")
+    def _is_descriptor(self, node: Any) -> bool:
+        """Whether it is the name of the descriptor of a redirection (``{fd}> file``), and no word."""
+        following = self.source.data[node.end_byte : node.end_byte + 1]
+        return following in (b"<", b">") and _DESCRIPTOR.match(self._text(node)) is not None
+
+    def _apart(self, before: int, start: int) -> bool:
+        """Whether a word has a blank before it for bash as well. ``before``: the end of what precedes, -1: nothing."""
+        return before < 0 or (self._between(before, start) != b"" and self._on_one_line(before, start))
+
+    def _on_one_line(self, before: int, start: int) -> bool:
+        return before < 0 or not self._between(before, start).strip(b" \t")
+
+    def _between(self, before: int, start: int) -> bytes:
+        return self.source.data[before:start].replace(b"\\\n", b"")
 
     def _declaration(self, node: Any) -> None:
         words = []
@@ -236,11 +240,7 @@ class Walker:
 
     def _redirected(self, node: Any) -> None:
         body = node.child_by_field_name("body")
-        extra: list[Any] = []
-        for child in node.children:
-            if child.type == "file_redirect":
-                # the grammar takes arguments that stand behind a redirection for more targets of it
-                extra.extend(child.children_by_field_name("destination")[1:])
+        extra = [found for child in node.children for found in _behind(child)]
         for child in node.children:
             if body is not None and child.id == body.id:
                 if child.type == "command":
@@ -253,7 +253,7 @@ class Walker:
             elif child.child_count or child.type in ("comment", "ERROR"):
                 self.walk(child)
         if body is None and extra:
-            words = [word for child in extra for word in self._words(child)]
+            words = [word for _, child in extra for word in self._words(child)]
             self._add(node, self.judge.program(words))
         elif body is not None and body.type != "command" and extra:
             self._add(node, Verdict(COMPLEX, "words behind a redirection"))
@@ -264,12 +264,15 @@ class Walker:
             if not child.is_named and child.type[:1] in "<>&":
                 # a mended operator stands in the text as it was
                 operator = self.reader.text(child.start_byte, child.end_byte)
-        destinations = node.children_by_field_name("destination")
+        destinations = [] if _closes(node) else node.children_by_field_name("destination")
         for child in node.children:
             if child.child_count or child.type == "ERROR":
                 self.walk(child)
         if destinations:
             words = self._words(destinations[0])
+            if operator in (">&", "<&") and words and words[0].text[:1] == "-" and words[0].text != "-":
+                # `>& -rm x`: bash closes the descriptor and takes the rest for a word
+                self._add(node, crude(self._text(node)))
             for word in words:
                 verdict = redirection(operator, word, destinations[0].type)
                 if verdict is not None:
@@ -285,6 +288,8 @@ class Walker:
                 continue
             if child.type in _WORDS:
                 words.extend(self._words(child))
+            elif child.type == "file_redirect":
+                words.extend(word for _, found in _behind(child) for word in self._words(found))
             if child.child_count or child.type in ("comment", "ERROR"):
                 self.walk(child)
         if words:
@@ -429,6 +434,32 @@ class Walker:
                     bad.update(re.findall(r"[A-Za-z_]\w*", text))
             pending.extend(child for child in node.children if child.child_count)
         return frozenset(good - bad)
+
+
+def _closes(node: Any) -> bool:
+    """Whether a redirection closes a descriptor (``2>&-``) and has no target."""
+    return any(child.type in (">&-", "<&-") for child in node.children)
+
+
+def _behind(node: Any) -> list[tuple[int, Any]]:
+    """The words behind a redirection, each with the byte at which what precedes it ends.
+
+    The grammar takes arguments that stand behind a redirection for more targets of it, or for a part of it.
+    """
+    if node.type == "heredoc_redirect":
+        rows = pairwise(node.children)
+        return [
+            found
+            for before, child in rows
+            for found in ([(before.end_byte, child)] if child.type in _WORDS else _behind(child))
+        ]
+    if node.type != "file_redirect":
+        return []
+    found = node.children_by_field_name("destination")
+    if _closes(node):
+        operator = next(child for child in node.children if child.type in (">&-", "<&-"))
+        found = [operator, *found]
+    return [(before.end_byte, child) for before, child in pairwise(found)]
 
 
 def redirection(operator: str, word: Word, kind: str) -> Verdict | None:
