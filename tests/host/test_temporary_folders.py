@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,27 @@ def test_bare_folders_of_another_place_do_not_stand_in_the_way(base: Path, monke
             made.deserted = True
     assert once().exists()
     assert list(before.iterdir()) == [], "they made room"
+
+
+def test_a_link_to_the_folder_for_temporary_files_is_no_other_folder(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (base / "real").mkdir()
+    (base / "link").symlink_to("real")
+    monkeypatch.setattr(tempfile, "tempdir", str(base / "link"))
+    assert once() == once()
+
+
+def test_one_that_somebody_deletes_in_meanwhile_is_gone(base: Path) -> None:
+    for _ in range(30):
+        with temporary() as made:
+            names = [Path(made.path, f"file{number}") for number in range(300)]
+            for name in names:
+                name.touch()
+            other = threading.Thread(target=lambda names=names: [name.unlink(missing_ok=True) for name in names])
+            other.start()
+        other.join()
+        assert not Path(made.path).exists()
 
 
 def test_two_runs_at_once_have_two_folders(base: Path) -> None:

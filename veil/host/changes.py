@@ -142,14 +142,20 @@ class _Arrivals:
         return sig[3] >= self._start_ns or self._moved(path.rpartition("/")[0])
 
     def _moved(self, folder: str) -> bool:
-        if folder not in self._folders:
+        unknown = []
+        while folder not in self._folders:
+            unknown.append(folder)
             try:
                 sig = signature(os.path.join(self._tree.root, folder))
             except OSError as error:
                 raise TreeUnknown(f"{folder}: {error.strerror}") from error
-            here = sig is None or sig[3] >= self._start_ns
-            self._folders[folder] = here or self._moved(folder.rpartition("/")[0])
-        return self._folders[folder]
+            if sig is None or sig[3] >= self._start_ns:
+                self._folders[folder] = True
+            else:
+                folder = folder.rpartition("/")[0]
+        moved = self._folders[folder]
+        self._folders.update(dict.fromkeys(unknown, moved))
+        return moved
 
 
 def _now(tree: Tree, path: str) -> Signature | None:

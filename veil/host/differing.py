@@ -140,10 +140,12 @@ class Compared:
 
     def gone(self, path: str, real: str, before: State) -> None:
         """``path`` and everything below it is not there any more."""
-        self.touched.append(Touched(path, before, None))
-        if before.is_dir:
-            for name, state in listed(real, self.gaps, path):
-                self.gone(f"{path}/{name}", f"{real}/{name}", state)
+        todo = [(path, real, before)]
+        while todo:
+            path, real, before = todo.pop()
+            self.touched.append(Touched(path, before, None))
+            if before.is_dir:
+                todo += ((f"{path}/{name}", f"{real}/{name}", state) for name, state in listed(real, self.gaps, path))
 
     def all(self) -> Difference:
         touched = sorted(self.touched, key=lambda each: each.path)

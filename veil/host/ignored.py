@@ -60,16 +60,20 @@ def _is_ignored_repository(tree: Tree, folder: str, nested: Collection[str]) -> 
 
 def _behind_link(tree: Tree, path: str, known: dict[str, bool]) -> bool:
     """Whether a folder above ``path`` is no folder any more: git refuses to be asked about such a path."""
-    above = path.rpartition("/")[0]
-    if not above:
-        return False
-    if above not in known:
+    above, behind, unknown = path.rpartition("/")[0], False, []
+    while above and not behind:
+        if above in known:
+            behind = known[above]
+            break
+        unknown.append(above)
         try:
             sig = signature(os.path.join(tree.root, above))
         except OSError as error:
             raise git.GitFailed(f"{above}: {error.strerror}") from error
-        known[above] = (sig is not None and not stat.S_ISDIR(sig[0])) or _behind_link(tree, above, known)
-    return known[above]
+        behind = sig is not None and not stat.S_ISDIR(sig[0])
+        above = above.rpartition("/")[0]
+    known.update(dict.fromkeys(unknown, behind))
+    return behind
 
 
 def _in_ignored_folders(tree: Tree, folder: str, members: list[str], nested: Collection[str]) -> set[str]:

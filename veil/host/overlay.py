@@ -138,7 +138,7 @@ def difference(folder: str, room: str, top: State) -> Difference:
     upper = os.path.join(room, "upper")
     found = Compared()
     _compare_top(folder, upper, top, found)
-    _walk(folder, upper, "", True, found)
+    _walk(folder, upper, found)
     return found.all()
 
 
@@ -153,37 +153,43 @@ def _compare_top(folder: str, upper: str, top: State, found: Compared) -> None:
         found.touched.append(Touched("", real, now._replace(uid=owner[0], gid=owner[1]), True, upper))
 
 
-def _walk(folder: str, upper: str, path: str, below: bool, found: Compared) -> None:
-    """One folder of the layer. ``below``: the folder itself has one there as well."""
-    here = os.path.join(upper, path) if path else upper
-    for name in sorted(_names(here)):
-        at, shown = f"{here}/{name}", f"{path}/{name}" if path else name
-        real = f"{folder}/{shown}"
-        now = state_of(at)
-        before = state_of(real) if below else None
-        assert now is not None
-        if stat.S_ISCHR(now.mode) and os.lstat(at).st_rdev == 0:  # how an overlay says that something is gone
-            if before is not None:
-                found.gone(shown, real, before)
-        elif not now.is_dir:
-            if before is not None and before.is_dir:
-                _replaced(found, shown, real)
-            found.add(shown, real, before, at, now)
-        else:
-            was_dir = before is not None and before.is_dir
-            opaque = was_dir and _opaque(at)
-            found.add(shown, real, before, at, now)
-            if opaque:
-                kept = set(_names(at))
-                for other, state in listed(real, found.gaps, shown):
-                    if other not in kept:
-                        found.gone(f"{shown}/{other}", f"{real}/{other}", state)
-            _walk(folder, upper, shown, was_dir, found)
+def _walk(folder: str, upper: str, found: Compared) -> None:
+    """Every folder of the layer. With each stands whether it is a folder in the tree as well."""
+    todo = [("", True)]
+    while todo:
+        path, below = todo.pop()
+        here = os.path.join(upper, path) if path else upper
+        for name in sorted(_names(here)):
+            shown = f"{path}/{name}" if path else name
+            real = f"{folder}/{shown}"
+            now = state_of(f"{here}/{name}")
+            before = state_of(real) if below else None
+            assert now is not None
+            if now.is_dir:
+                todo.append((shown, before is not None and before.is_dir))
+            _written(shown, real, before, f"{here}/{name}", now, found)
 
 
-def _replaced(found: Compared, shown: str, real: str) -> None:
+def _written(shown: str, real: str, before: State | None, at: str, now: State, found: Compared) -> None:
+    """One entry of the layer, at ``at``; what lies below a folder is left to its own turn."""
+    was_dir = before is not None and before.is_dir
+    if stat.S_ISCHR(now.mode) and os.lstat(at).st_rdev == 0:  # how an overlay says that something is gone
+        if before is not None:
+            found.gone(shown, real, before)
+        return
+    opaque = now.is_dir and was_dir and _opaque(at)
+    if not now.is_dir and was_dir:
+        _replaced(found, shown, real, set())
+    found.add(shown, real, before, at, now)
+    if opaque:
+        _replaced(found, shown, real, set(_names(at)))
+
+
+def _replaced(found: Compared, shown: str, real: str, kept: set[str]) -> None:
+    """What was in a folder of the tree that another took the place of, or a file; ``kept``: names in the new one."""
     for name, state in listed(real, found.gaps, shown):
-        found.gone(f"{shown}/{name}", f"{real}/{name}", state)
+        if name not in kept:
+            found.gone(f"{shown}/{name}", f"{real}/{name}", state)
 
 
 def _names(folder: str) -> list[str]:

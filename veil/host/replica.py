@@ -77,11 +77,16 @@ def _shares(source: str, room: str) -> bool:
 
 def _sample(folder: str) -> str | None:
     """Some file that is not empty."""
-    for here, _, names in os.walk(folder):
-        for name in names:
-            state = state_of(os.path.join(here, name))
-            if state is not None and state.is_file and state.size:
-                return os.path.join(here, name)
+    todo = [folder]  # os.walk calls itself for every level, up to Python 3.11
+    while todo:
+        here = todo.pop()
+        with contextlib.suppress(OSError):  # unreadable, or its path is too long: another may do
+            for name in os.listdir(here):
+                state = state_of(f"{here}/{name}")
+                if state is not None and state.is_file and state.size:
+                    return f"{here}/{name}"
+                if state is not None and state.is_dir:
+                    todo.append(f"{here}/{name}")
     return None
 
 

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import secrets
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ class PassingRoom(Room):
     def close(self) -> None:
         super().close()
         with contextlib.suppress(OSError):
-            shutil.rmtree(self._base)
+            removing.remove(str(self._base))
 
 
 class Rooms:

@@ -48,7 +48,7 @@ class _Pool:
         self._swept: set[str] = set()
 
     def take(self) -> str:
-        base = tempfile.gettempdir()
+        base = os.path.realpath(tempfile.gettempdir())  # as the folders are called: often a link leads there
         with self._lock:
             if self._owner != os.getpid():
                 self._owner, self._bare, self._hooked = os.getpid(), {}, False
@@ -58,7 +58,7 @@ class _Pool:
             for path in [path for path in self._bare if os.path.dirname(path) == base]:
                 if _bare(path) == self._bare.pop(path):
                     return path
-        return tempfile.mkdtemp(prefix=f"{_PREFIX}{_space()}-{os.getpid()}-", dir=os.path.realpath(base))
+        return tempfile.mkdtemp(prefix=f"{_PREFIX}{_space()}-{os.getpid()}-", dir=base)
 
     def give_back(self, path: str) -> bool:
         """``False``: it is not bare, or there are enough."""
