@@ -146,6 +146,15 @@ def test_modes_are_put_back(tmp_path: Path) -> None:
     assert shown(root)["ee"][0] == stat.S_IFREG | 0o600
 
 
+def test_what_cannot_be_displaced_is_not_taken_for_gone(tmp_path: Path) -> None:
+    root, _ = places(tmp_path)
+    (root / "f").touch()
+    with pytest.raises(Refused) as caught:
+        apply(str(root), [Put("f", None)], str(tmp_path / "no staging"))
+    assert caught.value.code == "not_applied"
+    assert (root / "f").exists()
+
+
 PLAIN = """
 import os, sys
 from veil.host.applying import Put, apply

@@ -157,6 +157,8 @@ class Placing:
         try:
             self._away(path, away)
         except (FileNotFoundError, NotADirectoryError):
+            if self._there(path) is not None:  # it is where it was to go that is missing
+                raise
             return None
         self._undo.append(partial(self._back, path, away))
         return away
