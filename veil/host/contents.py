@@ -76,12 +76,16 @@ class Contents:
                 return os.fsencode(os.readlink(full))
             if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_WHOLE:
                 return None
-            # a fifo or link that took its place meanwhile is neither waited for nor followed
+            # what took its place meanwhile is neither waited for (a fifo) nor followed (a link)
             handle = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
+            try:
+                with open(handle, "rb", closefd=False) as file:
+                    content = file.read(MAX_WHOLE + 1)
+            finally:
+                os.close(handle)
+        except OSError:  # also of a folder that took its place
             return None
-        with os.fdopen(handle, "rb") as file:
-            return file.read()
+        return content if len(content) <= MAX_WHOLE else None
 
     def content(self, path: str, id: str) -> tuple[bytes | None, str]:
         """The bytes of a regular file or the target of a link (``None``: too large, or neither), and the id of that.
