@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from veil.host.differing import Difference, State, Touched, around, kind, same_bytes
 from veil.host.tree import kind_of
 from veil.model.outcome import Change
+
+#: Files in the folder of a repository that git obeys; ``commondir`` leads to another folder with hooks.
+_OBEYED = ("config", "config.worktree", "commondir")
+_HOOKS = ".git/hooks"
 
 
 def told(difference: Difference, real: str) -> list[Change]:
@@ -36,17 +41,60 @@ def in_git(path: str) -> bool:
 
 
 def starts_programs(path: str) -> bool:
-    """Whether git runs ``path``, or what it says: hooks and configuration of a repository or of one within it."""
+    """Whether git runs ``path``, or what it says: hooks and configuration of a repository or of one within it.
+
+    Folders that were folders before are not asked about: only what is in them counts.
+    """
     parts = path.split("/")
     if ".git" not in parts:
         return False
     inside = parts[parts.index(".git") + 1 :]
     if not inside:  # a file or a link that leads to a repository elsewhere
         return True
-    if inside[-1] in ("config", "config.worktree"):
-        return len(inside) == 1 or inside[0] in ("modules", "worktrees")
-    hooks = inside[0] == "hooks" or (inside[0] == "modules" and "hooks" in inside)
-    return hooks and inside[-1] != "hooks" and not inside[-1].endswith(".sample")
+    return _obeyed(inside)
+
+
+def _obeyed(inside: list[str]) -> bool:
+    """The same of a path within the folder of a repository."""
+    first, *below = inside
+    if not below:
+        return first in (*_OBEYED, "hooks", "modules")
+    if first == "hooks":
+        return not below[-1].endswith(".sample")
+    if first == "modules" and len(below) == 1:  # what stands in the place of a submodule's folder
+        return True
+    # a name is passed over: it may be "hooks" as well. That of a submodule may have slashes in it
+    return first in ("modules", "worktrees") and any(_obeyed(below[at:]) for at in range(1, len(below)))
+
+
+def git_runs(difference: Difference, real: str) -> list[str]:
+    """Changed paths that make git run programs, as a sandbox tells them after a run; sorted.
+
+    Args:
+        real: the folder that the difference is about.
+    """
+    rows = [each for each in difference.touched if not _stays_folder(each)]
+    found = {each.path for each in rows if starts_programs(each.path)}
+    elsewhere = _linked_hooks(difference, real)
+    for each in rows if elsewhere is not None else ():
+        folder, _, name = each.path.rpartition("/")
+        if (folder or ".") == elsewhere and not name.endswith(".sample"):
+            found.add(f"{_HOOKS}/{name}")
+    return sorted(found)
+
+
+def _stays_folder(each: Touched) -> bool:
+    return all(state.is_dir for state in (each.before, each.after) if state is not None)
+
+
+def _linked_hooks(difference: Difference, real: str) -> str | None:
+    """Where in the folder the hooks of its repository lie, when a link leads to them."""
+    moved = next((each for each in difference.touched if each.path == _HOOKS), None)
+    try:
+        target = os.readlink(f"{real}/{_HOOKS}") if moved is None else moved.after.target if moved.after else ""
+    except OSError:  # no link, or nothing at all
+        return None
+    return os.path.relpath(os.path.join(real, ".git", target), real) if target else None
 
 
 def _holders(rows: Iterable[Touched], *, before: bool) -> set[str]:

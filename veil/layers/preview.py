@@ -153,7 +153,7 @@ class PreviewLayer:
             notes["preview_gaps"] = gaps
         if more:
             notes["preview_more"] = more
-        if runs := _git_runs(difference, plan):
+        if runs := _git_runs(view, difference, plan):
             notes["preview_git"] = runs
         if wrong:
             notes["look_gaps"] = wrong
@@ -197,13 +197,13 @@ def _changes(
     return changes, {name: count for name, count in more.items() if count}
 
 
-def _git_runs(difference: Difference, plan: Plan) -> list[str]:
+def _git_runs(view: View, difference: Difference, plan: Plan) -> list[str]:
     """What a sandbox tells after a run, of the view that it could not see from where it stands."""
-    from veil.host.telling import starts_programs
+    from veil.host.telling import git_runs
 
     if not any(isinstance(wish, Sandbox) for wish in plan.request.wishes):
         return []
-    return [each.path for each in difference.touched if not each.is_dir and starts_programs(each.path)]
+    return git_runs(difference, view.folder)
 
 
 def _ignored(real: str, changes: list[Change], own: tuple[str, ...]) -> set[str]:

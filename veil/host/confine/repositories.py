@@ -93,7 +93,7 @@ def signature(roots: Iterable[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for root in roots:
         for folder in folders(root):
-            for path in parts(folder):
+            for path in [*parts(folder), *_leading(folder)]:
                 found[path] = _state(path)
                 if path.endswith("/hooks"):
                     with contextlib.suppress(OSError), os.scandir(path) as entries:
@@ -101,6 +101,19 @@ def signature(roots: Iterable[str]) -> dict[str, object]:
                             if not entry.name.endswith(".sample"):
                                 found[entry.path] = _state(entry.path)
     return {path: state for path, state in found.items() if state is not None}
+
+
+def _leading(folder: str) -> Iterator[str]:
+    """What leads git from one git folder to others: to the common one, or a link in the place of a submodule's."""
+    yield os.path.join(folder, "commondir")
+    modules = os.path.join(folder, "modules")
+    if os.path.islink(modules) or not os.path.isdir(modules):
+        yield modules
+        return
+    with contextlib.suppress(OSError), os.scandir(modules) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.path
 
 
 def _state(path: str) -> tuple[int, ...] | None:
