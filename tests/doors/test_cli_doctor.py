@@ -12,6 +12,7 @@ from command_line import ROOT, veil, veil_json
 
 from veil.host.confine.bubblewrap import programs
 from veil.host.probes import probes
+from veil.layers.tracing.handling import CALLS
 
 
 def test_it_tells_where_records_lie(tmp_path: Path, own_state: Path) -> None:
@@ -38,16 +39,41 @@ def test_a_program_that_is_there_but_fails_is_told_as_missing(tmp_path: Path) ->
     assert (found["git"]["ok"], found["git"]["found"]) == (False, "broken here")
 
 
+@pytest.mark.linux
+def test_strace_works_when_a_trace_would_and_only_then(tmp_path: Path) -> None:
+    """A strace that is too old for the words of a trace, although it traces with simpler ones."""
+    fake, work = tmp_path / "bin" / "strace", tmp_path / "work"
+    fake.parent.mkdir()
+    work.mkdir()
+    fake.write_text('#!/bin/sh\ncase " $* " in *" --pidns-translation "*) echo unrecognized >&2; exit 1;; esac\n')
+    fake.chmod(0o755)
+    env = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    found = {row["name"]: row for row in veil_json("doctor", cwd=work, env=env)["probes"]}["strace"]
+    assert (found["ok"], found["found"]) == (False, "strace does not work here: unrecognized")
+    code = "import veil, sys; sys.stdout.write(str(veil.run('true', trace=True).trace_unavailable))"
+    env["PYTHONPATH"] = str(ROOT)
+    run = subprocess.run([sys.executable, "-c", code], cwd=work, env=env, capture_output=True, text=True, timeout=60)
+    assert found["found"] in run.stdout, run.stderr
+
+
+@pytest.mark.linux
+@pytest.mark.needs("strace")
+def test_a_strace_that_works_tells_its_version(tmp_path: Path) -> None:
+    strace = next(probe for probe in probes(tmp_path, CALLS) if probe.name == "strace")
+    assert strace.ok
+    assert strace.found.startswith("strace")
+
+
 @pytest.mark.needs("git")
 def test_the_version_is_the_real_one(tmp_path: Path) -> None:
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=60).stdout.strip()
-    assert {probe.name: probe.found for probe in probes(tmp_path)}["git"] == git
+    assert {probe.name: probe.found for probe in probes(tmp_path, CALLS)}["git"] == git
 
 
 @pytest.mark.linux
 def test_every_probe_has_its_say_and_leaves_nothing(tmp_path: Path) -> None:
     state = tmp_path / "not" / "there"
-    found = list(probes(state))
+    found = list(probes(state, CALLS))
     names = {probe.name for probe in found}
     some = {"pidfd", "user namespaces", "bubblewrap", "landlock without network", "strace"}
     assert some | {"reflink in the state folder"} <= names

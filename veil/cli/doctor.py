@@ -11,6 +11,7 @@ from veil import wiring
 from veil.cli import screen
 from veil.cli.screen import Line
 from veil.host.probes import Probe, probes
+from veil.layers.tracing.handling import CALLS
 
 
 def _place() -> tuple[wiring.Session, dict[str, Any]]:
@@ -27,7 +28,7 @@ def _place() -> tuple[wiring.Session, dict[str, Any]]:
 def doctor(*, as_json: bool) -> int:
     """Look and tell. Exit code 0: what is missing is told, and no failure by itself."""
     session, place = _place()
-    found = list(probes(session.state))
+    found = list(probes(session.state, CALLS))
     if as_json:
         screen.document({"version": veil.__version__, **place, "probes": [probe.to_dict() for probe in found]})
     else:

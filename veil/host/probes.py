@@ -1,4 +1,4 @@
-"""What this machine can do, found out by doing it. Nothing is remembered: each call looks anew."""
+"""What this machine can do, found out by doing it. Each call looks anew, except at tracing: as a run asks, once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from veil.host import overlay, programs
+from veil.host import overlay, programs, strace
 from veil.host.confine.backends import BACKENDS
 from veil.host.confine.base import Backend, Bounds
 from veil.host.processes import LINUX
@@ -24,9 +24,6 @@ from veil.host.rooms import Rooms
 _SECONDS = 20.0
 _FICLONE = 0x40049409
 _CLONE_NEWUSER = 0x10000000
-_STRACE = "-DDD -f --seccomp-bpf -y --pidns-translation -o /dev/null"
-#: As a trace starts it.
-_STRACE = "-f --seccomp-bpf -q -y -o /dev/null"
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,18 @@ class Probe:
         return data
 
 
-def probes(state: Path | None) -> Iterator[Probe]:
-    """Everything that matters on this platform. ``state``: veil's folder, whose file system is asked as well."""
+def probes(state: Path | None, calls: tuple[str, ...]) -> Iterator[Probe]:
+    """Everything that matters on this platform.
+
+    Args:
+        state: veil's folder, whose file system is asked as well.
+        calls: names of the system calls that a trace follows.
+    """
     yield _machine()
     yield _probe("bash", lambda: _version("bash", "--version"), "reads command texts (sh otherwise)", "install bash")
     yield _probe("git", lambda: _version("git", "--version"), "tells files changed in git work trees", "install git")
     if LINUX:
-        yield from _linux()
+        yield from _linux(calls)
     yield from _sandboxes()
     yield _probe("rsync", lambda: _version("rsync", "--version"), "copies trees where nothing clones", "install rsync")
     places = [("temporary folder", Path(tempfile.gettempdir()))]
@@ -78,7 +80,7 @@ def _machine() -> Probe:
     return Probe("platform", True, found, "Linux has everything; macOS cannot follow a process that leaves its parents")
 
 
-def _linux() -> Iterator[Probe]:
+def _linux(calls: tuple[str, ...]) -> Iterator[Probe]:
     yield _probe("pidfd", _pidfd, "waits for ends and signals without hitting a stranger", "Linux 5.3 or newer")
     yield _probe(
         "user namespaces",
@@ -89,7 +91,7 @@ def _linux() -> Iterator[Probe]:
     )
     yield _probe(
         "strace",
-        lambda: (_done("strace", *_STRACE.split(), "true"), _version("strace", "--version"))[1],
+        functools.partial(_traces, calls),
         "traces what a command does",
         "install strace 5.9 or newer, and allow ptrace (in a container: --cap-add SYS_PTRACE)",
     )
@@ -134,6 +136,13 @@ def _confines(backend: Backend, bounds: Bounds | None = None) -> str:
         raise OSError(errno.EPERM, reason)
     program = getattr(backend, "program", None)
     return "a denied write was denied" if program is None else f"a denied write was denied by {program}"
+
+
+def _traces(calls: tuple[str, ...]) -> str:
+    reason = strace.unavailable(calls)
+    if reason is not None:
+        raise OSError(errno.EPERM, reason)
+    return _version("strace", "--version")
 
 
 def _overlay() -> str:
