@@ -103,7 +103,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", "--", str(made)], check=True)
 
 
-@pytest.mark.parametrize("levels", [3, 300, 1500, 5000])
+@pytest.mark.parametrize("levels", [3, 300, 2500])
 def test_no_depth_is_too_deep_and_no_link_is_followed(place: Path, levels: int) -> None:
     outside = place / "outside"
     outside.mkdir()
