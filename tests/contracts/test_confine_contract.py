@@ -303,6 +303,11 @@ def test_hooks_and_configuration_can_be_kept(name: str, tree: Path) -> None:
     assert not (tree / ".git" / "hooks" / "pre-commit").exists()
     assert "b = c" not in (tree / ".git" / "config").read_text()
     assert (tree / "x" / ".git").is_dir()
+    # it would lead git to other ones, and cannot be kept from being made
+    gaps = result.to_dict()["sandbox"]["gaps"]
+    assert "protect_git: .git/commondir is not there, so it can be made" in gaps
+    made = run(name, "echo elsewhere > .git/commondir", tree, sandbox={"protect_git": True})
+    assert made.to_dict()["sandbox"]["git_changed"] == [".git/commondir"]
 
 
 def test_a_second_name_of_a_file_is_warned_about(name: str, tree: Path, elsewhere: Path) -> None:

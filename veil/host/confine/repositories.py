@@ -80,7 +80,8 @@ def of(roots: Iterable[str]) -> Kept:
         if os.path.lexists(dot) and not os.path.islink(dot):
             (pinned if os.path.isdir(dot) else readonly)[dot] = None
         for folder in folders(root):
-            for path in parts(folder):
+            # a commondir that is made would lead git to another folder for its configuration and hooks
+            for path in [*parts(folder), os.path.join(folder, "commondir")]:
                 if os.path.exists(path):
                     readonly[os.path.realpath(path)] = None
                 elif not path.endswith("config.worktree"):
