@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -124,7 +125,7 @@ def runs(limit: int = 20, *, project: str | os.PathLike[str] | None = None) -> l
     session = wiring.session(dict(os.environ), project)
     store = session.kit.store
     found = []
-    for name in store.ids(limit):
+    for name in store.ids(min(limit, sys.maxsize)):  # more than SQLite can count
         try:
             found.append(Result(elsewhere.settled(session, store.get(name))))
         except NotFound:

@@ -8,6 +8,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -155,3 +156,15 @@ def test_at_a_terminal_it_prompts_and_an_interrupt_ends_the_command_alone(tmp_pa
         finally:
             process.kill()
             os.close(master)
+
+
+def test_without_a_standard_input_it_ends(tmp_path: Path) -> None:
+    words = ["sh", "-c", 'exec "$0" -m veil shell <&-', sys.executable]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_more_runs_than_can_be_counted_are_all(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "veil", "runs", "--limit", str(2**64)]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -223,6 +223,8 @@ def judge_shell_state(judge: Judge, row: Row, name: str, words: Sequence[Word]) 
         text = word.text
         if name in ("read", "mapfile", "readarray", "getopts") and dangerous(text):
             found.append(Verdict(COMPLEX, f"{text} decides which code other programs run"))
+        elif name == "unset" and text == "PATH":  # programs are then those of the working folder
+            found.append(Verdict(COMPLEX, "PATH decides which code other programs run"))
         named = ASSIGNMENT.match(text)
         if name == "let":
             found.append(_evaluated(text))
@@ -232,7 +234,7 @@ def judge_shell_state(judge: Judge, row: Row, name: str, words: Sequence[Word]) 
             found.append(Verdict(COMPLEX, "a subscript is evaluated"))
         elif name == "shopt" and text == "expand_aliases":
             found.append(Verdict(COMPLEX, "makes aliases count"))
-        elif name in ("export", "declare", "typeset", "readonly", "local", "let", "read") and DYNAMIC in text:
+        elif name in ("export", "declare", "typeset", "readonly", "local", "let", "read", "unset") and DYNAMIC in text:
             if not (name == "read" and text.startswith("-") and not word.splits):
                 found.append(Verdict(COMPLEX, "a variable known only at run time"))
         elif name in ("declare", "typeset", "local") and re.match(r"-\w*[in]", text):

@@ -219,7 +219,9 @@ def judge_by(tool: Tool, arguments: Arguments) -> Verdict:
             verdicts.append(Verdict(rule.category, f"option {name}", effects, None, _lost(tool, name)))
     if tool.risk > RANK[tool.category] and arguments.open:
         verdicts.append(Verdict(COMPLEX, "an argument known only at run time may be an option"))
-    if 0 <= tool.most < len(arguments.operands) or (tool.most >= 0 and any(w.splits for w in arguments.operands)):
+    # a pattern may stand for more than one
+    several = any(word.splits or GLOB in word.text for word in arguments.operands)
+    if 0 <= tool.most < len(arguments.operands) or (tool.most >= 0 and several):
         verdicts.append(Verdict(tool.extra, "with more operands than a mere look takes"))
     values = [found.value for found in arguments.options if found.value is not None]
     if tool.address and any("://" in word.text for word in (*arguments.operands, *values)):

@@ -59,6 +59,9 @@ def unsafe_arithmetic(text: str, numbers: frozenset[str]) -> str:
 
     ``numbers``: variables that hold numbers.
     """
+    given = re.search(r"\$[0-9@*]", text)
+    if given:
+        return given[0]
     without = re.sub(r"0[xX][0-9a-fA-F]+|\d+#[0-9A-Za-z@_]+|\d\w*", " ", text)
     for found in _NAME.finditer(without):
         name = found[0].lstrip("${")

@@ -38,8 +38,10 @@ def prepare() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Whether lines can be painted over and coloured there."""
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether lines can be painted over and coloured there; ``None``: it was closed before Python began."""
+    if stream is None:
+        return False
     try:
         return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
     except ValueError:  # closed

@@ -63,6 +63,8 @@ def _run(keywords: Mapping[str, Any], *, as_json: bool) -> int:
 def _next_command(session: Shell, *, asking: bool) -> str | None:
     """One command; ``None`` at the end of input. An interrupt at the prompt drops the line."""
     lines: list[str] = []
+    if sys.stdin is None:  # it was closed before veil began
+        return None
     while True:
         try:
             if asking:
