@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ class Sharing:
         self._deselected: list[Path] = []
         self._failed: dict[str, Path] = {}
         self._ran: set[str] = set()
-        self._ends: tuple[pytest.Item, int] | None = None
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         self._deselected += [item.path for item in items]
@@ -50,24 +49,6 @@ class Sharing:
             self.fail(item)
         if report.when == "call" and (not report.skipped or hasattr(report, "wasxfail")):
             self._ran.add(item.nodeid)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """A fixture with another parameter takes the place of the one before, which ends here."""
-        return (yield from self._ending(item, 0))
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        return (yield from self._ending(item, 1))
-
-    def _ending(self, item: pytest.Item, own: int) -> Generator[None, object, object]:
-        """pytest ends now what no later test shares. What it ends elsewhere, after an interrupt, later ones may have
-        shared."""
-        self._ends = item, own
-        try:
-            return (yield)
-        finally:
-            self._ends = None
 
     def fail(self, item: pytest.Item) -> None:
         """The test failed."""
@@ -86,10 +67,7 @@ class Sharing:
             return "tests were deselected"
         if not collected_whole(self._config, owner or self._config.rootpath):
             return "a part of the tests was named"
-        due = self._items
-        if self._ends is not None and self._ends[0] in due:
-            due = due[: due.index(self._ends[0]) + self._ends[1]]
-        late = [item.nodeid for item in due if item.nodeid not in self._ran and _shares(item.path, owner)]
+        late = [item.nodeid for item in self._items if item.nodeid not in self._ran and _shares(item.path, owner)]
         return f"{late[0]} did not run to its end here" if late else None
 
     @pytest.hookimpl(optionalhook=True)

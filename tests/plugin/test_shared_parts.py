@@ -69,40 +69,6 @@ def test_a_test_that_did_not_come_to_its_end_loses_nothing(suite: Suite, how: st
     assert suite.cassettes() == whole
 
 
-CLASS = """
-    import pytest
-
-    class TestTool:
-        @pytest.fixture(scope="class")
-        def tool(self, veil_run_factory, request):
-            return veil_run_factory.make("tool", request)
-
-        def test_it(self, tool):
-            tool("echo one")
-
-    @pytest.fixture(scope="module", params=["a", "b"])
-    def each(veil_run_factory, request):
-        return veil_run_factory.make(f"each-{request.param}", request)
-
-    def test_each(each):
-        each("echo one")
-
-    def test_other():
-        pass
-"""
-
-
-def test_what_ends_before_its_file_does_is_recorded_again(suite: Suite) -> None:
-    """No later test shares it."""
-    suite.write("test_it.py", CLASS)
-    suite.run("--veil-mode=record").assert_outcomes(passed=4)
-    suite.write("test_it.py", CLASS.replace("one", "two"))
-    suite.run("--veil-mode=record").assert_outcomes(passed=4)
-    recorded = suite.cassettes()
-    assert len(recorded) == 3
-    assert all(b"echo two" in recording and b"echo one" not in recording for recording in recorded.values())
-
-
 def test_a_runner_of_the_session_keeps_what_other_folders_recorded(suite: Suite) -> None:
     suite.write(
         "conftest.py",

@@ -361,7 +361,7 @@ class Walker:
             without = re.sub(r"-[a-zA-Z]+|\[\[|\]\]|\$\(\(|\"|'", " ", text)
             if bracket == "[[" or "-v" in text or "-R" in text:
                 numeric = re.sub(r"\$\{#\w+(\[[@*]\])?\}|\$[#?$!]", "1", without)
-                names = re.findall(r"[A-Za-z_]\w*|\$\(|`", numeric)
+                names = re.findall(r"[A-Za-z_]\w*|\$\{?[0-9@*]|\$\(|`", numeric)
                 if any(name not in self.numbers for name in names):
                     verdict = Verdict(COMPLEX, "a test that evaluates what a variable holds")
         self._add(node, verdict)
