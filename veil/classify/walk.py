@@ -254,7 +254,10 @@ class Walker:
                 self.walk(child)
         if body is None and extra:
             words = [word for _, child in extra for word in self._words(child)]
-            self._add(node, self.judge.program(words))
+            verdict = self.judge.program(words)
+            if not all(self._apart(before, child.start_byte) for before, child in extra):
+                verdict = verdict.at_least(COMPLEX, "words that bash may read as one")
+            self._add(node, verdict)
         elif body is not None and body.type != "command" and extra:
             self._add(node, Verdict(COMPLEX, "words behind a redirection"))
 
