@@ -29,25 +29,28 @@ def test_what_is_missing_comes_with_a_remedy(tmp_path: Path) -> None:
         assert name in found[name]["remedy"]
 
 
-def test_a_program_that_is_there_but_fails_is_told_as_missing(tmp_path: Path) -> None:
-    fake, work = tmp_path / "bin" / "git", tmp_path / "work"
-    fake.parent.mkdir()
+def planted(tmp_path: Path, name: str, text: str) -> tuple[Path, Path]:
+    """A folder with a program of this name, and one to work in, beside it."""
+    folder, work = tmp_path / "bin", tmp_path / "work"
+    folder.mkdir()
     work.mkdir()
-    fake.write_text("#!/bin/sh\necho broken here >&2\nexit 3\n")
-    fake.chmod(0o755)
-    found = {row["name"]: row for row in veil_json("doctor", cwd=work, env={"PATH": f"{fake.parent}:/bin"})["probes"]}
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+    return folder, work
+
+
+def test_a_program_that_is_there_but_fails_is_told_as_missing(tmp_path: Path) -> None:
+    folder, work = planted(tmp_path, "git", "echo broken here >&2\nexit 3")
+    found = {row["name"]: row for row in veil_json("doctor", cwd=work, env={"PATH": f"{folder}:/bin"})["probes"]}
     assert (found["git"]["ok"], found["git"]["found"]) == (False, "broken here")
 
 
 @pytest.mark.linux
 def test_strace_works_when_a_trace_would_and_only_then(tmp_path: Path) -> None:
     """A strace that is too old for the words of a trace, although it traces with simpler ones."""
-    fake, work = tmp_path / "bin" / "strace", tmp_path / "work"
-    fake.parent.mkdir()
-    work.mkdir()
-    fake.write_text('#!/bin/sh\ncase " $* " in *" --pidns-translation "*) echo unrecognized >&2; exit 1;; esac\n')
-    fake.chmod(0o755)
-    env = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    too_old = 'case " $* " in *" --pidns-translation "*) echo unrecognized >&2; exit 1;; esac'
+    folder, work = planted(tmp_path, "strace", too_old)
+    env = {"PATH": f"{folder}:/usr/bin:/bin"}
     found = {row["name"]: row for row in veil_json("doctor", cwd=work, env=env)["probes"]}["strace"]
     assert (found["ok"], found["found"]) == (False, "strace does not work here: unrecognized")
     code = "import veil, sys; sys.stdout.write(str(veil.run('true', trace=True).trace_unavailable))"

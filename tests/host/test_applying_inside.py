@@ -231,3 +231,17 @@ def test_whatever_is_asked_for_nothing_outside_changes(
         assert shown(root) == before[1]
     assert shown(out) == before[0]
     assert sorted(os.listdir(root.parent)) == ["out", "root"]
+
+
+def test_a_displaced_folder_may_be_nested_deeper_than_python_calls_itself(tmp_path: Path) -> None:
+    root, staging = tmp_path / "root", tmp_path / "staging"
+    root.mkdir()
+    staging.mkdir()
+    nest = "import os\nfor _ in range(1500):\n    os.mkdir('a')\n    os.chdir('a')"
+    subprocess.run([sys.executable, "-c", nest], cwd=root, check=True)
+    try:
+        apply(str(root), [Put("a", "file", 0o644, b"x")], str(staging))
+        assert (root / "a").read_bytes() == b"x"
+        assert list(staging.iterdir()) == []
+    finally:
+        subprocess.run(["rm", "-rf", "--", str(root), str(staging)], check=True)

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from veil.host import removing
 from veil.host.metadata import set_mode
 from veil.host.puts import Put
 from veil.host.tree import kind_of
@@ -56,7 +57,8 @@ class Placing:
             except FileNotFoundError:
                 continue
             except (IsADirectoryError, PermissionError):  # Linux and macOS about a folder
-                shutil.rmtree(path, ignore_errors=True)
+                with contextlib.suppress(OSError):  # the change is made; what stays is beside the tree
+                    removing.remove(path)
 
     def stage(self, puts: Sequence[Put]) -> None:
         """Write new files and links beside the tree, with their modes. Raises ``OSError``."""

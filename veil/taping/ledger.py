@@ -121,7 +121,11 @@ class Ledger:
             self._untold.clear()
             if self._together.runs < 2:
                 return ()
-            return self._together.amended(_picture(run.contents), run.contents, run.roots)
+            try:
+                now = run.contents.picture()
+            except TreeUnknown:  # the error for which the run is dropped is told, not this one
+                return ()
+            return self._together.amended(now, run.contents, run.roots)
 
     def end(self, place: int, told: Sequence[Change] | None) -> Booked:
         """The run is over: what it told to have changed, and what changed besides."""
